@@ -3,16 +3,20 @@
 
 #include "cause.h"
 
+#define MIB ((size_t)1 << 20)
+
 /* ---- brk-storm: a stack of buffers at the top of the heap, put up and taken down again ---- */
 
 #define PIECES 4
+/* Below 128 KiB, from which on glibc maps each by itself. */
+#define PIECE_BYTES ((size_t)100 << 10)
 
-static uint64_t brk_storm(const struct work *work) {
+static uint64_t brk_storm(void) {
     struct held pieces[PIECES];
     uint64_t sum = 0;
-    for (uint64_t round = 0; round < work->rounds; round++) {
+    for (uint64_t round = 0; round < 60000; round++) {
         for (uint32_t i = 0; i < PIECES; i++)
-            pieces[i] = held_new(work->size, (uint32_t)round * PIECES + i);
+            pieces[i] = held_new(PIECE_BYTES, (uint32_t)round * PIECES + i);
         /* The last one first: each lies at the top when it is freed, and the top is given back. */
         for (uint32_t i = PIECES; i-- > 0;) sum += held_free(&pieces[i]);
     }
@@ -21,12 +25,15 @@ static uint64_t brk_storm(const struct work *work) {
 
 /* ---- eager-return: a large buffer for each round, a mapping of its own, new every time ---- */
 
-static uint64_t eager_return(const struct work *work) {
+/* Above 32 MiB glibc never learns to keep a mapping. */
+#define BUFFER_BYTES (40 * MIB)
+
+static uint64_t eager_return(void) {
     uint64_t sum = 0;
-    for (uint64_t round = 0; round < work->rounds; round++) {
-        char *buffer = take(work->size);
-        touch_pages(buffer, 0, work->size, round);
-        sum += check_pages(buffer, work->size, round, 1);
+    for (uint64_t round = 0; round < 60; round++) {
+        char *buffer = take(BUFFER_BYTES);
+        touch_pages(buffer, 0, BUFFER_BYTES, round);
+        sum += check_pages(buffer, BUFFER_BYTES, round, 1);
         free(buffer);
     }
     return sum;
@@ -39,8 +46,8 @@ static uint64_t eager_return(const struct work *work) {
 #define KEPT_EVERY 64
 #define WORKING_BYTES ((size_t)8192)
 
-static uint64_t phase_change(const struct work *work) {
-    size_t count = work->size / ((RECORD_MIN + RECORD_MAX) / 2);
+static uint64_t phase_change(void) {
+    size_t count = 240 * MIB / ((RECORD_MIN + RECORD_MAX) / 2);
     struct held *records = table_new(count, sizeof *records);
     struct rng rng = rng_new(1);
     uint64_t sum = 0;
@@ -48,7 +55,7 @@ static uint64_t phase_change(const struct work *work) {
         records[i] = held_new(rng_between(&rng, RECORD_MIN, RECORD_MAX), (uint32_t)i);
     for (size_t i = 0; i < count; i++)
         if (i % KEPT_EVERY != 0) sum += held_free(&records[i]);
-    for (uint64_t round = 0; round < work->rounds; round++) {
+    for (uint64_t round = 0; round < 10000; round++) {
         struct held working = held_new(WORKING_BYTES, (uint32_t)round);
         for (size_t i = 0; i < count; i += KEPT_EVERY)
             sum += check_block(records[i].block, records[i].size, records[i].stamp);
@@ -63,8 +70,8 @@ static uint64_t phase_change(const struct work *work) {
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-static uint64_t huge_page_waste(const struct work *work) {
-    size_t count = work->size / HUGE_PAGE;
+static uint64_t huge_page_waste(void) {
+    size_t count = 256 * MIB / HUGE_PAGE;
     char *ground = aligned_alloc(HUGE_PAGE, count * HUGE_PAGE);
     if (!ground) cannot("allocate: aligned_alloc returned NULL");
     /* Where the kernel has no huge pages there is no waste either. */
@@ -73,7 +80,7 @@ static uint64_t huge_page_waste(const struct work *work) {
     struct rng rng = rng_new(1);
     uint64_t sum = 0;
     keep(ground);
-    for (uint64_t round = 0; round < work->rounds; round++) {
+    for (uint64_t round = 0; round < 60000000; round++) {
         size_t i = rng_below(&rng, count);
         uint64_t word = word_at(ground, i * HUGE_PAGE);
         if (word != mix(i)) contents_wrong(ground + i * HUGE_PAGE, HUGE_PAGE);
@@ -83,42 +90,32 @@ static uint64_t huge_page_waste(const struct work *work) {
     return sum;
 }
 
-#define MIB ((size_t)1 << 20)
-
 /* ---- growth: each request leaves something behind that nobody frees ---- */
 
-#define LEFT_BEHIND_MAX (448 * MIB)
+#define REQUESTS 110000
+#define LEFT_BEHIND ((size_t)4 << 10)
 #define STEPS_A_REQUEST 25000
 
-static uint64_t growth(const struct work *work) {
-    size_t count = LEFT_BEHIND_MAX / work->size;
-    struct held *left = table_new(count, sizeof *left);
+static uint64_t growth(void) {
+    struct held *left = table_new(REQUESTS, sizeof *left);
     uint64_t sum = 0;
-    size_t made = 0;
-    for (; made < count && made < work->rounds; made++) {
-        left[made] = held_new(work->size, (uint32_t)made);
+    for (size_t made = 0; made < REQUESTS; made++) {
+        left[made] = held_new(LEFT_BEHIND, (uint32_t)made);
         uint64_t value = made;
         for (int i = 0; i < STEPS_A_REQUEST; i++) value = mix(value);
         sum += value;
     }
     /* Only here, so that it can be checked. */
-    sum += held_free_all(left, made);
-    table_drop(left, count, sizeof *left);
+    sum += held_free_all(left, REQUESTS);
+    table_drop(left, REQUESTS, sizeof *left);
     return sum;
 }
 
 const struct cause memory_causes[] = {
-    /* Pieces must stay below 128 KiB, from which on glibc maps each by itself. */
-    {"brk-storm", 0, 0, 0, 40 << 10, 100 << 10, 120 << 10, "bytes", 60000, brk_storm,
-     "the top of the heap given back and asked for again"},
-    /* Above 32 MiB glibc never learns to keep a mapping. */
-    {"eager-return", 0, 0, 0, 33 * MIB, 40 * MIB, 400 * MIB, "bytes", 60, eager_return,
-     "a large buffer mapped, touched and unmapped each round"},
-    {"phase-change", 0, 0, 0, 1 * MIB, 240 * MIB, 400 * MIB, "bytes", 10000, phase_change,
-     "one record in 64 outlives a phase and holds the heap"},
-    {"huge-page-waste", 0, 0, 0, 2 * MIB, 256 * MIB, 448 * MIB, "bytes", 60000000, huge_page_waste,
-     "huge pages for memory that is used sparsely"},
-    {"growth", 0, 0, 0, 64, 4 << 10, 64 << 10, "bytes", 110000, growth,
-     "each request leaves something behind, up to 448 MiB"},
+    {"brk-storm", brk_storm, "the top of the heap given back and asked for again"},
+    {"eager-return", eager_return, "a large buffer mapped, touched and unmapped each round"},
+    {"phase-change", phase_change, "one record in 64 outlives a phase and holds the heap"},
+    {"huge-page-waste", huge_page_waste, "huge pages for memory that is used sparsely"},
+    {"growth", growth, "each request leaves something behind, 430 MiB in all"},
     {0},
 };

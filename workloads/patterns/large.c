@@ -27,23 +27,25 @@ static uint64_t pair_touched(const struct share *share) {
     return sum;
 }
 
-static uint64_t large_buffers(const struct share *share) {
+uint64_t buffers_replaced(const struct share *share, size_t part, size_t check_every) {
     struct held *held = table_new(share->live, sizeof *held);
     struct rng rng = rng_new(share->seed);
     uint64_t sum = 0;
     for (uint64_t i = 0; i < share->ops + share->live; i++) {
         struct held *slot = &held[i < share->ops ? rng_below(&rng, share->live) : i - share->ops];
-        if (slot->block) sum += check_pages(slot->block, slot->size, slot->stamp, 16);
+        if (slot->block) sum += check_pages(slot->block, slot->size, slot->stamp, check_every);
         free(slot->block);
         slot->block = NULL;
         if (i >= share->ops) continue;
-        size_t size = rng_between(&rng, share->size / 50, share->size);
+        size_t size = rng_between(&rng, share->size / part, share->size);
         *slot = (struct held){take(size), (uint32_t)size, (uint32_t)i};
         touch_pages(slot->block, 0, size, slot->stamp);
     }
     table_drop(held, share->live, sizeof *held);
     return sum;
 }
+
+static uint64_t large_buffers(const struct share *share) { return buffers_replaced(share, 50, 16); }
 
 /* One word in sixteen OS pages is checked to be zero and written: a malloc that knows its memory to be
  * zero need not write the rest. */

@@ -72,6 +72,10 @@ uint64_t jsonl(const struct plan *plan);
  * One thread means the calling one: a program without threads stays one. */
 uint64_t on_threads(const struct plan *plan, uint64_t (*body)(const struct share *), void *context);
 
+/* Each operation replaces one of the live buffers, of size / part to size, touched; one touched word in `check_every` is
+ * checked. */
+uint64_t buffers_replaced(const struct share *share, size_t part, size_t check_every);
+
 /* Starts a thread, or ends the run. A pattern's has a stack of 256 KiB. */
 pthread_t start_thread(void *(*body)(void *), void *argument);
 

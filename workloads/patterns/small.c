@@ -168,23 +168,7 @@ static uint64_t fill_random_free_refill(const struct share *share) {
     return sum;
 }
 
-static uint64_t churn(const struct share *share) {
-    struct held *held = table_new(share->live, sizeof *held);
-    struct rng rng = rng_new(share->seed);
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < share->ops + share->live; i++) {
-        struct held *slot = &held[i < share->ops ? rng_below(&rng, share->live) : i - share->ops];
-        if (slot->block) sum += check_pages(slot->block, slot->size, slot->stamp, 4);
-        free(slot->block);
-        slot->block = NULL;
-        if (i >= share->ops) continue;
-        size_t size = rng_between(&rng, share->size / 8, share->size);
-        *slot = (struct held){take(size), (uint32_t)size, (uint32_t)i};
-        touch_pages(slot->block, 0, size, slot->stamp);
-    }
-    table_drop(held, share->live, sizeof *held);
-    return sum;
-}
+static uint64_t churn(const struct share *share) { return buffers_replaced(share, 8, 4); }
 
 /* Every byte is checked to be zero and then written, so that a block that comes back dirty shows. */
 static uint64_t calloc_small(const struct share *share) {

@@ -12,19 +12,11 @@ use masu_chunk::{Cancel, Cause, Executor, Failure, execute};
 
 #[path = "shared/counted.rs"]
 mod counted;
+#[path = "shared/quietly.rs"]
+mod quietly;
 
 use counted::Counted;
-
-/// Runs without printing panics, which are tested.
-fn quietly<R>(body: impl FnOnce() -> R) -> R {
-    static QUIET: Mutex<()> = Mutex::new(());
-    let _one = QUIET.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    let before = panic::take_hook();
-    panic::set_hook(Box::new(|_| {}));
-    let result = body();
-    panic::set_hook(before);
-    result
-}
+use quietly::quietly;
 
 #[test]
 fn by_default_the_last_hundredth_of_the_data_is_several_chunks() {

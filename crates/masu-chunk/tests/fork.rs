@@ -11,6 +11,11 @@ use std::{future::Future, pin::pin, sync::Arc};
 
 use masu_chunk::{Executor, background, join};
 
+#[path = "shared/quietly.rs"]
+mod quietly;
+
+use quietly::quietly;
+
 fn sum(numbers: &[u64]) -> u64 {
     match numbers {
         [] => 0,
@@ -85,8 +90,6 @@ fn concurrency_limits_the_functions_at_once() {
 
 #[test]
 fn a_function_does_not_see_the_panic_of_another() {
-    let before = panic::take_hook();
-    panic::set_hook(Box::new(|_| {}));
     let (has_begun, saw) = (AtomicBool::new(false), AtomicBool::new(false));
     let first = || {
         while !has_begun.load(Ordering::Relaxed) {
@@ -106,10 +109,8 @@ fn a_function_does_not_see_the_panic_of_another() {
             }
         }
     };
-    let caught = panic::catch_unwind(AssertUnwindSafe(|| {
-        Executor::new().workers(2).join(first, second);
-    }));
-    panic::set_hook(before);
+    let both = || Executor::new().workers(2).join(first, second);
+    let caught = quietly(|| panic::catch_unwind(AssertUnwindSafe(both)));
     assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"first"));
     assert!(!saw.load(Ordering::Relaxed));
 }
@@ -139,12 +140,8 @@ fn a_panic_comes_back_after_both_functions_are_over() {
                 ends.fetch_add(1, Ordering::Relaxed);
                 assert!(who & number == 0, "number {number} of {total}");
             };
-            let before = panic::take_hook();
-            panic::set_hook(Box::new(|_| {}));
-            let caught = panic::catch_unwind(AssertUnwindSafe(|| {
-                Executor::new().workers(workers).join(|| one(1), || one(2))
-            }));
-            panic::set_hook(before);
+            let both = || Executor::new().workers(workers).join(|| one(1), || one(2));
+            let caught = quietly(|| panic::catch_unwind(AssertUnwindSafe(both)));
             let message = caught.unwrap_err();
             let message = message.downcast_ref::<String>().unwrap();
             assert!(message.contains("of 5000"), "{message}");
@@ -271,14 +268,13 @@ fn a_job_in_the_background_holds_only_the_task_that_awaits_it() {
 #[test]
 fn a_panic_in_the_background_goes_on_where_it_is_awaited() {
     static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
-    let before = panic::take_hook();
-    panic::set_hook(Box::new(|_| {}));
-    let job = background(|| -> u8 {
-        HAS_BEGUN.store(true, Ordering::Relaxed);
-        panic!("in the background")
+    let caught = quietly(|| {
+        let job = background(|| -> u8 {
+            HAS_BEGUN.store(true, Ordering::Relaxed);
+            panic!("in the background")
+        });
+        panic::catch_unwind(AssertUnwindSafe(|| block_on(job.unwrap())))
     });
-    let caught = panic::catch_unwind(AssertUnwindSafe(|| block_on(job.unwrap())));
-    panic::set_hook(before);
     assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"in the background"));
     assert!(HAS_BEGUN.load(Ordering::Relaxed));
 }

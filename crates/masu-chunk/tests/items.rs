@@ -6,8 +6,11 @@ use masu_chunk::{Cancel, Cause, Executor};
 
 #[path = "shared/counted.rs"]
 mod counted;
+#[path = "shared/quietly.rs"]
+mod quietly;
 
 use counted::Counted;
+use quietly::quietly;
 
 #[test]
 fn each_item_has_its_result_at_its_place() {
@@ -68,13 +71,11 @@ fn after_an_error_all_items_and_results_are_dropped_once() {
 #[test]
 fn after_a_panic_or_cancelled_nothing_is_left() {
     let alive = AtomicI64::new(0);
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| {}));
-    let panicked = Executor::new().chunk(7).range(0..1_000).map_items(|item| {
+    let one = |item| {
         assert!(item != 500, "item {item}");
         Counted::new(&alive, item)
-    });
-    std::panic::set_hook(before);
+    };
+    let panicked = quietly(|| Executor::new().chunk(7).range(0..1_000).map_items(one));
     assert_eq!(panicked.err().unwrap().cause.panic_message(), Some("item 500"));
     assert_eq!(alive.load(Ordering::Relaxed), 0);
     let cancel = Cancel::new();
@@ -98,16 +99,14 @@ impl Drop for Fragile<'_> {
 fn a_result_whose_drop_panics_leaves_no_other_of_its_chunk() {
     for failing in [5, 15] {
         let alive = AtomicI64::new(0);
-        let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(|_| {}));
-        let caught = std::panic::catch_unwind(|| {
+        let job = || {
             let executor = Executor::new().workers(1).chunk(10);
             let failed = executor.range(0..20).try_map_items(|item| {
                 if item == failing { Err(()) } else { Ok(Fragile(Counted::new(&alive, item))) }
             });
             failed.err().unwrap().cause.panic_message().map(str::to_owned)
-        });
-        std::panic::set_hook(before);
+        };
+        let caught = quietly(|| std::panic::catch_unwind(job));
         // In the chunk that failed it is the chunk's panic; in one before, the job's.
         assert_eq!(caught.ok(), (failing == 5).then(|| Some("in a drop".to_owned())));
         assert_eq!(alive.load(Ordering::Relaxed), 0, "item {failing}");

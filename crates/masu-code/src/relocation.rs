@@ -76,6 +76,10 @@ pub(crate) struct Rule {
     pub(crate) rewrite: Rewrite,
 }
 
+const fn rule(number: u32, name: &'static str, formula: (Quantity, Origin), field: Field) -> Rule {
+    Rule { number, name, quantity: formula.0, origin: formula.1, field, rewrite: Rewrite::No }
+}
+
 /// A CPU: its table and its stubs.
 pub(crate) struct Cpu {
     pub(crate) machine: u16,

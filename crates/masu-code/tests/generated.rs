@@ -42,6 +42,22 @@ fn access(address: usize) -> String {
     fixture::access(&fixture::mapping_of(address)).to_owned()
 }
 
+/// A function that is written while it is loaded.
+fn loaded(arena: &Arena, number: u16) -> masu_code::Handle {
+    let code = code(number);
+    let write = |at: usize, bytes: &mut [u8]| {
+        assert!(at.is_multiple_of(16));
+        bytes.copy_from_slice(&code);
+    };
+    arena.load_code("body", code.len(), 1, write).expect("there is room")
+}
+
+/// The number that a function returns.
+fn returned(arena: &Arena, object: masu_code::Handle) -> i32 {
+    // SAFETY: That is the symbol's type.
+    unsafe { arena.function::<Body>(object, "body") }.expect("it has the symbol")()
+}
+
 fn put(memory: &mut masu_code::InPlace, number: u16) -> (masu_code::Handle, usize) {
     let code = code(number);
     let (object, at) =
@@ -55,27 +71,17 @@ fn put(memory: &mut masu_code::InPlace, number: u16) -> (masu_code::Handle, usiz
 fn generated_functions_are_packed_and_freed_one_by_one() {
     let arena = open(if cfg!(target_arch = "x86_64") { Writing::Dual } else { Writing::Batches });
     let before = arena.report().text.used;
-    let load = |number: u16| {
-        let code = code(number);
-        let write = |at: usize, bytes: &mut [u8]| {
-            assert!(at.is_multiple_of(16));
-            bytes.copy_from_slice(&code);
-        };
-        arena.load_code("body", code.len(), 1, write).expect("there is room")
-    };
-    let mut objects: Vec<_> = (0..1000).map(load).collect();
+    let mut objects: Vec<_> = (0..1000).map(|number| loaded(&arena, number)).collect();
     if arena.report().dual {
         assert_eq!(arena.report().text.used - before, 16 * 1000);
     }
     for round in 0..3000_usize {
         let at = round * 7919 % objects.len();
         arena.unload(objects[at]).expect("it is loaded");
-        objects[at] = load(at as u16);
+        objects[at] = loaded(&arena, at as u16);
     }
     for (number, object) in objects.iter().enumerate() {
-        // SAFETY: That is the symbol's type.
-        let body = unsafe { arena.function::<Body>(*object, "body") }.expect("it has the symbol");
-        assert_eq!(body(), number as i32);
+        assert_eq!(returned(&arena, *object), number as i32);
     }
     arena.unload_all(&objects).expect("all are loaded");
     assert_eq!((arena.report().text.used, arena.waiting()), (before, 0));
@@ -93,12 +99,7 @@ fn a_generator_that_panics_leaves_nothing_behind() {
         let after = arena.report();
         assert_eq!((after.objects, after.waiting), (before.objects, 0));
         assert_eq!(after.text.used, before.text.used);
-        let code = code(7);
-        let next = arena.load_code("body", code.len(), 1, |_, bytes| bytes.copy_from_slice(&code));
-        let next = next.expect("there is room");
-        // SAFETY: That is the symbol's type.
-        let body = unsafe { arena.function::<Body>(next, "body") }.expect("it has the symbol");
-        assert_eq!(body(), 7);
+        assert_eq!(returned(arena, loaded(arena, 7)), 7);
     });
 }
 
@@ -120,9 +121,8 @@ fn what_is_written_in_place_is_never_writable_and_executable() {
         memory.seal().expect("the machine can seal");
         assert_eq!(kinds(), ["r-x", "r--", "rw-"]);
         for (number, (object, at)) in blocks.iter().enumerate() {
-            // SAFETY: That is the symbol's type.
-            let body = unsafe { arena.function::<Body>(*object, "body") }.expect("it is there");
-            assert_eq!((*body as usize, body()), (*at, number as i32));
+            assert_eq!(arena.symbol(*object, "body").unwrap() as usize, *at);
+            assert_eq!(returned(arena, *object), number as i32);
         }
         // The next batch is on pages of its own.
         let (next, at) = put(&mut memory, 1);
@@ -147,9 +147,7 @@ fn functions_that_are_sealed_one_by_one_compete_for_no_cache_set() {
             let (object, at) = put(&mut memory, number);
             memory.seal().expect("the machine can seal");
             sets[at / 64 % 64] += 1;
-            // SAFETY: That is the symbol's type.
-            let body = unsafe { arena.function::<Body>(object, "body") }.expect("it is there");
-            assert_eq!(body(), i32::from(number));
+            assert_eq!(returned(arena, object), i32::from(number));
         }
         // Without colors all are in one set; with the best colors two are in each set.
         assert!(sets.iter().all(|count| *count <= 16), "{sets:?}");
@@ -164,18 +162,13 @@ fn a_block_that_goes_before_it_is_sealed_leaves_its_page_alone() {
         let (second, _) = put(&mut memory, 2);
         arena.unload(first).expect("it is loaded");
         assert_eq!(arena.waiting(), 1);
-        let code = code(3);
-        let other = arena.load_code("body", code.len(), 1, |_, bytes| bytes.copy_from_slice(&code));
-        let other = other.expect("there is room");
-        for (object, number) in [(other, 3), (second, 2)] {
+        for (object, number) in [(loaded(arena, 3), 3), (second, 2)] {
             if number == 2 {
                 memory.seal().expect("the machine can seal");
                 assert_eq!(arena.waiting(), 0);
             }
-            // SAFETY: That is the symbol's type, and the code is sealed.
-            let body = unsafe { arena.function::<Body>(object, "body") }.expect("it is there");
-            assert_eq!(body(), number);
-            assert_ne!(*body as usize, at);
+            assert_eq!(returned(arena, object), number);
+            assert_ne!(arena.symbol(object, "body").unwrap() as usize, at);
         }
     });
 }

@@ -14,7 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("masu", &[]),
     ("masu-abi", &["masu"]),
     ("masu-chunk", &[]),
-    // The command takes the bytes of `masu-abi`'s library, never a symbol (see `doors.rs`).
+    // The lab never links the allocator that it judges; the command takes the bytes of `masu-abi`'s library, never a symbol.
     ("masu-cli", &["masu-lab", "masu-abi", "masu-code"]),
     ("masu-code", &[]),
     ("masu-code-abi", &["masu-code"]),

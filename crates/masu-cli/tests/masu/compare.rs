@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::suite::order;
 use crate::{failure, masu, printed, unread};
 
 /// The fewest runs that make a comparison.
@@ -12,15 +13,6 @@ const FEW: [&str; 6] = ["-n", "2", "-a", "system", "-a", "masu"];
 
 fn compare(more: &[&str]) -> String {
     printed(&mut masu(&[&["compare"], &FEW[..], more].concat()))
-}
-
-/// The lines of a results file that are about a timed run; on a busy machine some are repeated, and
-/// these are those that count.
-fn timed_runs(results: &Path) -> Vec<String> {
-    let text = fs::read_to_string(results).unwrap_or_default();
-    let is_run = |line: &&str| line.starts_with("{\"record\":\"run\"");
-    let counts = |line: &&str| line.contains("\"replaced\":false");
-    text.lines().filter(is_run).filter(counts).map(str::to_owned).collect()
 }
 
 #[test]
@@ -110,7 +102,7 @@ fn a_file_alone_is_enough_to_go_on() {
     assert!(output.status.success(), "{said}");
     let resumed = String::from_utf8(output.stdout).unwrap();
     assert_eq!(resumed.lines().next(), whole.lines().next());
-    assert_eq!(timed_runs(&results).len(), 4);
+    assert_eq!(order(&results).len(), 4);
     let (message, code) = failure(&["compare", "--redact", "--json", path, "-n1", "--", "no-such"]);
     assert_eq!(code, 2, "{message}");
     compare(&["--redact", "--json", path, "--", "true"]);

@@ -221,21 +221,10 @@ fn a_wrong_option_does_not_look_like_an_exit_code_of_the_program() {
 #[test]
 fn a_program_is_run_and_what_it_never_freed_is_said() {
     let folder = tempfile::tempdir().unwrap();
-    let source = folder.path().join("leak.c");
-    fs::write(
-        &source,
-        "#include <stdlib.h>\n#include <string.h>\n\
-         __attribute__((noinline)) char *keep(int n) { char *p = malloc(n); memset(p, 1, n); return p; }\n\
-         int main() { for (int i = 0; i < 2000; i++) { char *p = keep(5000); if (i % 2) free(p); } return 3; }\n",
-    )
-    .unwrap();
-    let program = folder.path().join("leak");
-    let built = Command::new("cc")
-        .args(["-g", "-O1", "-fno-builtin", "-o"])
-        .arg(&program)
-        .arg(&source)
-        .status();
-    assert!(built.unwrap().success());
+    let source = "#include <stdlib.h>\n#include <string.h>\n\
+         __attribute__((noinline)) char *keep(int n) { char *p = (char *)malloc(n); memset(p, 1, n); return p; }\n\
+         int main() { for (int i = 0; i < 2000; i++) { char *p = keep(5000); if (i % 2) free(p); } return 3; }\n";
+    let program = compiled(folder.path(), source, "leak.cpp");
     let output = masu(&["heap", "--"]).arg(&program).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "the exit code is the program's: {said}");

@@ -22,8 +22,8 @@ fn compare_in(folder: &Path, arguments: &[&str]) -> (String, String, i32) {
     (text(&output.stdout), text(&output.stderr), output.status.code().unwrap())
 }
 
-/// Case, variant and round of every timed run that counts.
-fn order(results: &Path) -> Vec<String> {
+/// Case, variant and round of every timed run that counts; on a busy machine some runs are repeated.
+pub(crate) fn order(results: &Path) -> Vec<String> {
     let text = fs::read_to_string(results).unwrap_or_default();
     let runs = text.lines().filter(|line| line.starts_with("{\"record\":\"run\""));
     let lasting = runs.filter(|line| line.contains("\"replaced\":false"));

@@ -75,7 +75,7 @@ fn pages_fit_a_narrow_terminal() {
 
 #[test]
 fn without_a_command_the_help_is_shown() {
-    says(&[]).code(2).stdout_eq("").stderr_eq(file!["text/nothing.txt"]);
+    says(&[]).code(2).stdout_eq("").stderr_eq(file!["text/help.txt"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! Code for a thread-local variable of any module calls a *descriptor*; the arena rewrites the four
 //! instructions to load the variable's distance from the thread pointer instead, as linkers do where storage is static.
 
-use super::{Cpu, Field, Fits, Origin, Quantity, Rewrite, Rule, STUB};
+use super::{Cpu, Field, Fits, Origin, Quantity, Rewrite, Rule, STUB, rule};
 
 pub(crate) const CPU: Cpu = Cpu {
     machine: object::elf::EM_AARCH64.0,
@@ -15,10 +15,6 @@ pub(crate) const CPU: Cpu = Cpu {
     largest: 248 << 20,
     stub,
 };
-
-const fn rule(number: u32, name: &'static str, formula: (Quantity, Origin), field: Field) -> Rule {
-    Rule { number, name, quantity: formula.0, origin: formula.1, field, rewrite: Rewrite::No }
-}
 
 const fn rewritten(
     number: u32,

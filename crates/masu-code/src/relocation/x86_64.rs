@@ -1,6 +1,6 @@
 //! The relocations of x86-64, as its ABI supplement lists them, except types that only linkers write.
 
-use super::{Cpu, Field, Fits, Origin, Quantity, Rewrite, Rule, STUB};
+use super::{Cpu, Field, Fits, Origin, Quantity, Rewrite, Rule, STUB, rule};
 
 pub(crate) const CPU: Cpu = Cpu {
     machine: object::elf::EM_X86_64.0,
@@ -12,10 +12,6 @@ pub(crate) const CPU: Cpu = Cpu {
     largest: 1 << 30,
     stub,
 };
-
-const fn rule(number: u32, name: &'static str, formula: (Quantity, Origin), field: Field) -> Rule {
-    Rule { number, name, quantity: formula.0, origin: formula.1, field, rewrite: Rewrite::No }
-}
 
 const fn relaxed(number: u32, name: &'static str) -> Rule {
     let formula = (Quantity::Slot, Origin::Place);

@@ -17,7 +17,7 @@ const MORE: usize = 2;
 const TIMES: usize = 100;
 
 /// The program, killed at the end of the test.
-struct Crowd {
+pub(super) struct Crowd {
     child: Child,
     orders: ChildStdin,
     lines: BufReader<ChildStdout>,
@@ -32,7 +32,7 @@ impl Drop for Crowd {
 }
 
 impl Crowd {
-    fn new(mode: &str) -> Crowd {
+    pub(super) fn new(mode: &str) -> Crowd {
         let folder = Folder::new();
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c/crowd.c");
         let program = folder.path().join("crowd");
@@ -60,14 +60,19 @@ impl Crowd {
     }
 
     /// Has every thread work a turn; returns the path in `/proc` of the child that was made in it.
-    fn turn(&mut self) -> PathBuf {
+    pub(super) fn turn(&mut self) -> PathBuf {
         self.orders.write_all(b"turn\n").expect("it reads");
         let line = self.line();
         Path::new("/proc").join(line.strip_prefix("done ").expect("a turn ends so"))
     }
 
-    fn pid(&self) -> String {
+    pub(super) fn pid(&self) -> String {
         self.child.id().to_string()
+    }
+
+    /// The thread that traces its first thread; `0` where none does.
+    pub(super) fn tracer(&self) -> String {
+        standings(&self.process())[0].tracer.clone()
     }
 
     fn process(&self) -> PathBuf {
@@ -75,7 +80,7 @@ impl Crowd {
     }
 
     /// masu, attached for an hour.
-    fn attached(&self) -> Child {
+    pub(super) fn attached(&self) -> Child {
         let mut command = masu(&["diagnose", "--attach", "--for", "1h", "--json", "-p"]);
         let command = command.arg(self.pid()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let masu = command.spawn().expect("masu starts");
@@ -100,7 +105,7 @@ fn standings(process: &Path) -> Vec<Standing> {
     let read = |thread: fs::DirEntry| {
         let status = fs::read_to_string(thread.path().join("status")).ok()?;
         let value = |name| status.lines().find_map(|line| line.strip_prefix(name));
-        let word = |name| value(name).map(|value| value.trim()[..1].to_owned());
+        let word = |name| value(name)?.split_whitespace().next().map(str::to_owned);
         Some(Standing { state: word("State:")?, tracer: word("TracerPid:")? })
     };
     threads.filter_map(read).collect()
@@ -114,25 +119,30 @@ fn are_free(process: &Path) -> bool {
 
 #[test]
 fn every_thread_is_counted_those_that_begin_and_children_too_and_none_stays_stopped() {
-    let mut crowd = Crowd::new("turns");
-    // Work from before masu attached is not counted.
-    let before = crowd.turn();
-    let masu = crowd.attached();
-    assert_eq!(standings(&crowd.process()).len(), 1 + FIRST + MORE);
-    let turns = 3;
-    let mut children = vec![before];
-    children.extend((0..turns).map(|_| crowd.turn()));
-    signal("-INT", &masu.id().to_string());
-    let diagnosis = diagnosis(&masu.wait_with_output().unwrap());
-    let calls = &diagnosis["facts"]["calls"];
-    // The threads of the turn before are there, and each turn adds to them; the child works too.
-    let at_work = |turn: usize| FIRST + MORE * (1 + turn) + 1;
-    let said = turns;
-    let writes = TIMES * (1..=turns).map(at_work).sum::<usize>() + said;
-    assert_eq!(calls["counts"]["write"], writes, "{calls}");
-    assert_eq!(calls["processes"], 1 + turns, "{calls}");
-    assert_eq!(calls["threads_started"], FIRST + MORE * (1 + turns), "{calls}");
-    go_on(crowd, &children);
+    for name in ["-INT", "-TERM"] {
+        let mut crowd = Crowd::new("turns");
+        // Work from before masu attached is not counted.
+        let before = crowd.turn();
+        let masu = crowd.attached();
+        assert_eq!(standings(&crowd.process()).len(), 1 + FIRST + MORE);
+        let turns = 3;
+        let mut children = vec![before];
+        children.extend((0..turns).map(|_| crowd.turn()));
+        signal(name, &masu.id().to_string());
+        let diagnosis = diagnosis(&masu.wait_with_output().unwrap());
+        let calls = &diagnosis["facts"]["calls"];
+        // The threads of the turn before are there, and each turn adds to them; the child works too.
+        let at_work = |turn: usize| FIRST + MORE * (1 + turn) + 1;
+        let said = turns;
+        let writes = TIMES * (1..=turns).map(at_work).sum::<usize>() + said;
+        assert_eq!(calls["counts"]["write"], writes, "{calls}");
+        assert_eq!(calls["small_writes"]["pipes"], said, "{calls}");
+        let not_seen = diagnosis["not_seen"].to_string();
+        assert!(not_seen.contains("system calls of children that it had before"), "{not_seen}");
+        assert_eq!(calls["processes"], 1 + turns, "{calls}");
+        assert_eq!(calls["threads_started"], FIRST + MORE * (1 + turns), "{calls}");
+        go_on(crowd, &children);
+    }
 }
 
 #[test]
