@@ -11,13 +11,14 @@
 
 const char program[] = "scale";
 const char arguments_told[] =
-    "Usage: scale WORKLOAD [--threads T] [--start N] [--ops N] [--seed N] [--marks]\n"
+    "Usage: scale WORKLOAD [--threads T] [--start N] [--ops N] [--seed N] [--marks] [--pauses]\n"
     "       scale --list\n"
     "  --start N  operations of each thread before those that are counted (500)\n"
     "  --ops N    operations of each thread that are counted (2000)\n"
-    "  --marks    say to the plugin of workloads/scale/coherence what begins and ends\n";
+    "  --marks    say to the plugin of workloads/scale/coherence what begins and ends\n"
+    "  --pauses   time every call\n";
 
-enum { THREADS_MAX_HERE = 256, STACK = 256 << 10 };
+enum { THREADS_MAX_HERE = 256, ASLEEP_NS = 50000, STACK = 256 << 10 };
 
 struct ring *rings;
 struct place *places;
@@ -25,7 +26,7 @@ struct place *places;
 static const struct workload *workload;
 static unsigned threads = 1;
 static uint64_t seed = 1, ops_start = 500, ops_steady = 2000;
-static bool marks;
+static bool marks, pauses;
 /* Threads that came to a meeting, ever. */
 static struct place *meeting;
 
@@ -42,7 +43,9 @@ static struct used used_by_now(void) {
 }
 
 void use_begins(struct worker *worker) {
-    if (!marks) worker->since = used_by_now();
+    if (marks) return;
+    worker->since = used_by_now();
+    worker->sleeps_seen = worker->since.switches;
 }
 
 void use_ends(struct worker *worker) {
@@ -72,6 +75,14 @@ void wait_a_little(void) {
     }
 }
 
+static void call_took(struct worker *worker, uint64_t ns) {
+    if (ns > worker->pause_ns) worker->pause_ns = ns;
+    if (ns < ASLEEP_NS) return;
+    uint64_t sleeps = used_by_now().switches;
+    if (sleeps != worker->sleeps_seen && ns > worker->pause_asleep_ns) worker->pause_asleep_ns = ns;
+    worker->sleeps_seen = sleeps;
+}
+
 static struct sealed *seal(struct worker *worker, struct sealed *block, size_t size) {
     if (!block) cannot("allocate: malloc returned NULL");
     block->label = (uint64_t)worker->stamp << 32 | size;
@@ -81,7 +92,9 @@ static struct sealed *seal(struct worker *worker, struct sealed *block, size_t s
 }
 
 struct sealed *block_new(struct worker *worker, size_t size) {
+    uint64_t before = pauses ? now_ns() : 0;
     struct sealed *block = malloc(size);
+    if (pauses) call_took(worker, now_ns() - before);
     keep(block);
     return seal(worker, block, size);
 }
@@ -95,16 +108,20 @@ static size_t check(struct sealed *block) {
 
 struct sealed *block_grown(struct worker *worker, struct sealed *block, size_t size) {
     check(block);
+    uint64_t before = pauses ? now_ns() : 0;
     block = realloc(block, size);
+    if (pauses) call_took(worker, now_ns() - before);
     return seal(worker, block, size);
 }
 
-void block_free(struct sealed *block) {
+void block_free(struct worker *worker, struct sealed *block) {
     check(block);
     /* A thread that was given the same block finds no label. */
     block->label = 0;
     keep(block);
+    uint64_t before = pauses ? now_ns() : 0;
     free(block);
+    if (pauses) call_took(worker, now_ns() - before);
 }
 
 pthread_t start_worker(void *(*body)(void *), void *argument) { return start_thread_with(STACK, body, argument); }
@@ -119,6 +136,7 @@ static void meet(uint64_t number) {
 static void phase(struct worker *worker, uint64_t which, uint64_t operations) {
     worker->operations = 0;
     worker->used = (struct used){0, 0};
+    worker->pause_ns = worker->pause_asleep_ns = 0;
     use_begins(worker);
     mark(MARK_PHASE, which, 0, NULL);
     worker->operations = workload->run(worker, operations);
@@ -144,15 +162,15 @@ static void *work(void *argument) {
 
 void worker_clear(struct worker *worker) {
     for (unsigned i = 0; i < KEPT; i++)
-        if (worker->kept[i]) block_free(worker->kept[i]);
+        if (worker->kept[i]) block_free(worker, worker->kept[i]);
     while (worker->list) {
         struct sealed *next = worker->list->next;
-        block_free(worker->list);
+        block_free(worker, worker->list);
         worker->list = next;
     }
     for (unsigned i = 0; i < EXCHANGED_A_THREAD; i++) {
         struct sealed *left = places[worker->index * EXCHANGED_A_THREAD + i].block;
-        if (left) block_free(left);
+        if (left) block_free(worker, left);
     }
 }
 
@@ -170,6 +188,10 @@ static void read_arguments(char **arguments) {
         const char *option = *arguments;
         if (strcmp(option, "--marks") == 0) {
             marks = true;
+            continue;
+        }
+        if (strcmp(option, "--pauses") == 0) {
+            pauses = true;
             continue;
         }
         const char *text = *++arguments;
@@ -190,16 +212,19 @@ static void *named_table(const char *name, size_t count, size_t size) {
 
 static void say(const struct worker *workers) {
     struct used used = {0, 0};
-    uint64_t operations = 0;
+    uint64_t operations = 0, pause = 0, asleep = 0;
     for (unsigned i = 0; i < threads; i++) {
         operations += workers[i].operations;
         used.cpu_ns += workers[i].used.cpu_ns;
         used.switches += workers[i].used.switches;
+        if (workers[i].pause_ns > pause) pause = workers[i].pause_ns;
+        if (workers[i].pause_asleep_ns > asleep) asleep = workers[i].pause_asleep_ns;
     }
     print(STDOUT_FILENO, "%s threads %u operations %llu", workload->name, threads, (unsigned long long)operations);
     if (!marks)
-        print(STDOUT_FILENO, " cpu_ns %llu switches %llu", (unsigned long long)used.cpu_ns,
-              (unsigned long long)used.switches);
+        print(STDOUT_FILENO, " cpu_ns %llu switches %llu pause_ns %llu pause_asleep_ns %llu",
+              (unsigned long long)used.cpu_ns, (unsigned long long)used.switches, (unsigned long long)pause,
+              (unsigned long long)asleep);
     print(STDOUT_FILENO, "\n");
 }
 

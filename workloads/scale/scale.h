@@ -38,6 +38,8 @@ struct worker {
     unsigned produced, consumed; /* slots of rings, ever */
     struct used since, used;
     uint64_t operations;
+    uint64_t pause_ns, pause_asleep_ns; /* the longest call, and the longest in which the thread slept */
+    uint64_t sleeps_seen;
     pthread_t thread;
 };
 
@@ -63,10 +65,10 @@ void wait_begins(struct worker *);
 void wait_a_little(void);
 void wait_ends(struct worker *);
 
-/* malloc, realloc and free of sealed blocks. */
+/* malloc, realloc and free of sealed blocks, timed where that is asked for. */
 struct sealed *block_new(struct worker *, size_t size);
 struct sealed *block_grown(struct worker *, struct sealed *, size_t size);
-void block_free(struct sealed *);
+void block_free(struct worker *, struct sealed *);
 
 /* Frees what the worker and, for one of them, what the places still hold. */
 void worker_clear(struct worker *);

@@ -22,7 +22,7 @@ enum {
 /* Replaces one of so many blocks that the thread keeps. */
 static void replace(struct worker *worker, size_t kept, size_t size) {
     struct sealed **place = &worker->kept[rng_below(&worker->rng, kept)];
-    if (*place) block_free(*place);
+    if (*place) block_free(worker, *place);
     *place = block_new(worker, size);
 }
 
@@ -55,7 +55,7 @@ static uint64_t growing(struct worker *worker, uint64_t operations) {
 static void exchange(struct worker *worker, struct sealed *block) {
     struct place *place = &places[rng_below(&worker->rng, (size_t)worker->threads * EXCHANGED_A_THREAD)];
     struct sealed *found = atomic_exchange_explicit(&place->block, block, memory_order_acq_rel);
-    if (found) block_free(found);
+    if (found) block_free(worker, found);
 }
 
 static uint64_t all_to_all(struct worker *worker, uint64_t operations) {
@@ -103,7 +103,7 @@ static uint64_t to_itself(struct worker *worker, uint64_t operations) {
     for (uint64_t i = 0; i < operations; i++) {
         put(worker, ring, &worker->produced, block_new(worker, small_size(worker)));
         if (i % RING_SLOTS == RING_SLOTS - 1 || i == operations - 1)
-            while (worker->consumed != worker->produced) block_free(try_take(ring, &worker->consumed));
+            while (worker->consumed != worker->produced) block_free(worker, try_take(ring, &worker->consumed));
     }
     return operations;
 }
@@ -115,7 +115,7 @@ static uint64_t pairs(struct worker *worker, uint64_t operations) {
     if (worker->index == worker->threads - 1 && worker->index % 2 == 0) return private_small(worker, operations);
     if (worker->index % 2 == 1) {
         for (uint64_t i = 0; i < 2 * operations; i++)
-            block_free(take_from(worker, ring, &worker->consumed));
+            block_free(worker, take_from(worker, ring, &worker->consumed));
         return 0;
     }
     for (uint64_t i = 0; i < 2 * operations; i++)
@@ -133,10 +133,10 @@ static struct sealed *list_new(struct worker *worker, uint64_t count) {
     return list;
 }
 
-static void list_free(struct sealed *list) {
+static void list_free(struct worker *worker, struct sealed *list) {
     while (list) {
         struct sealed *next = list->next;
-        block_free(list);
+        block_free(worker, list);
         list = next;
     }
 }
@@ -149,9 +149,9 @@ static uint64_t lists(struct worker *worker, uint64_t operations) {
     for (uint64_t left = all; left > 0; left -= count) {
         count = left < LIST_BLOCKS ? left : LIST_BLOCKS;
         unsigned at = worker->produced++ % LISTS_WAITING;
-        if (alone) list_free(list_new(worker, count));
+        if (alone) list_free(worker, list_new(worker, count));
         else if (worker->index % 2 == 0) put(worker, ring, &at, list_new(worker, count));
-        else list_free(take_from(worker, ring, &at));
+        else list_free(worker, take_from(worker, ring, &at));
     }
     return alone || worker->index % 2 == 0 ? all : 0;
 }
@@ -167,7 +167,7 @@ static uint64_t waves(struct worker *worker, uint64_t operations) {
         /* A permutation, for the length of a whole wave is a prime. */
         for (size_t i = 0; i < WAVE_BLOCKS; i++) {
             size_t at = i * WAVE_STEP % WAVE_BLOCKS;
-            if (at < count) block_free(blocks[at]);
+            if (at < count) block_free(worker, blocks[at]);
         }
         done += count;
         count = WAVE_BLOCKS;
@@ -189,7 +189,7 @@ static uint64_t one_to_all(struct worker *worker, uint64_t operations) {
     uint64_t blocks = of_each(worker, operations);
     if (worker->index > 0) {
         for (uint64_t i = 0; i < blocks; i++)
-            block_free(take_from(worker, &rings[worker->index], &worker->consumed));
+            block_free(worker, take_from(worker, &rings[worker->index], &worker->consumed));
         return 0;
     }
     unsigned before = worker->produced, at = before;
@@ -214,7 +214,7 @@ static uint64_t gather(struct worker *worker, uint64_t operations, unsigned repl
     for (uint64_t i = 0; i < blocks; i++)
         for (unsigned other = 1; other < worker->threads; other++) {
             at = before + (unsigned)i;
-            block_free(take_from(worker, &rings[other], &at));
+            block_free(worker, take_from(worker, &rings[other], &at));
             if (replies && (i * worker->threads + other) % replies == 0) replace(worker, KEPT, small_size(worker));
         }
     worker->consumed = at;
@@ -240,7 +240,7 @@ static void *child_body(void *argument) {
     struct sealed *blocks[CHILD_BLOCKS];
     use_begins(&child->worker);
     for (unsigned i = 0; i < CHILD_BLOCKS; i++) blocks[i] = block_new(&child->worker, small_size(&child->worker));
-    for (unsigned i = CHILD_LEAVES; i < CHILD_BLOCKS; i++) block_free(blocks[i]);
+    for (unsigned i = CHILD_LEAVES; i < CHILD_BLOCKS; i++) block_free(&child->worker, blocks[i]);
     for (unsigned i = 0; i < CHILD_LEAVES; i++) child->left[i] = blocks[i];
     use_ends(&child->worker);
     return NULL;
@@ -255,10 +255,13 @@ static uint64_t thread_churn(struct worker *worker, uint64_t operations) {
         wait_begins(worker);
         join_thread(thread);
         wait_ends(worker);
-        for (unsigned k = 0; k < CHILD_LEAVES; k++) block_free(child.left[k]);
+        for (unsigned k = 0; k < CHILD_LEAVES; k++) block_free(worker, child.left[k]);
     }
     worker->used.cpu_ns += child.worker.used.cpu_ns;
     worker->used.switches += child.worker.used.switches;
+    if (child.worker.pause_ns > worker->pause_ns) worker->pause_ns = child.worker.pause_ns;
+    if (child.worker.pause_asleep_ns > worker->pause_asleep_ns)
+        worker->pause_asleep_ns = child.worker.pause_asleep_ns;
     worker->stamp++;
     return operations;
 }
@@ -279,10 +282,10 @@ static uint64_t server(struct worker *worker, uint64_t operations) {
         for (size_t i = 0; i < count; i++) blocks[i] = block_new(worker, request_size(worker));
         struct sealed *text = block_new(worker, 100);
         for (size_t size = 200; size <= 3200; size *= 2) text = block_grown(worker, text, size);
-        block_free(text);
+        block_free(worker, text);
         for (size_t i = 0; i < count; i++) {
             if (i % 8 == 0) exchange(worker, blocks[i]);
-            else block_free(blocks[i]);
+            else block_free(worker, blocks[i]);
         }
         done += count + 1;
     }
