@@ -11,8 +11,8 @@
 use std::time::{Duration, Instant};
 
 use super::facts::Facts;
-use super::finding::{Confidence, Finding, Id, Remedy, RemedyKind, less_sure_than_memory};
-use super::judge::is_of_memory;
+use super::finding::{Confidence, Finding, Id, Remedy, RemedyKind};
+use super::judge::{as_sure_as_memory, is_of_memory};
 use super::repeats::other_work;
 use super::thresholds::{
     CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, KERNEL_SHARE, LITTLE_SHARE, PARALLEL_SHARE,
@@ -177,6 +177,7 @@ impl Trial {
         } else if !unknown.is_empty() {
             leave_open(findings, &proof, &names_of(&unknown));
         }
+        as_sure_as_memory(facts, findings);
         if !untried.is_empty() {
             diagnosis.not_seen.push(format!(
                 "whether {} would gain: there was no time; try it with: {}",
@@ -294,7 +295,7 @@ pub fn not_tried(diagnosis: &mut Diagnosis, reason: String) {
         let evidence = std::mem::take(&mut one.evidence);
         *one = Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, title) };
     }
-    less_sure_than_memory(&mut diagnosis.findings);
+    as_sure_as_memory(&diagnosis.facts, &mut diagnosis.findings);
     diagnosis.findings.sort_by_key(Finding::order);
 }
 
@@ -464,7 +465,6 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             kept.push(finding);
         }
     }
-    less_sure_than_memory(&mut kept);
     kept
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Relies on the intervals of ratios. A wide interval is no answer: what stays possible is said, and not denied.
 
-use super::super::finding::{Confidence, Finding, Id, less_sure_than_memory};
+use super::super::finding::{Confidence, Finding, Id};
 use super::super::thresholds::{GAIN_DENIED, LITTLE_SHARE};
 use super::{SAYS_NOTHING, in_a_line, name_of};
 use crate::Measure;
@@ -59,7 +59,6 @@ pub(super) fn leave_open(findings: &mut [Finding], proof: &Proof, untried: &str)
         let evidence = std::mem::take(&mut one.evidence);
         *one = Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, title) };
     }
-    less_sure_than_memory(findings);
 }
 
 /// Takes memory for fine, with low confidence, where hardly any memory or time is the malloc's, and runs differ too much
@@ -81,7 +80,6 @@ pub(super) fn close_by_counts(findings: &mut [Finding], proof: &Proof, untried: 
         let evidence = std::mem::take(&mut one.evidence);
         *one = Finding { evidence, ..Finding::new(Id::MemoryIsFine, Confidence::Low, title) };
     }
-    less_sure_than_memory(findings);
 }
 
 /// The runs of candidates that no finding names and that may have hidden a large gain, a line each; `None` without any.

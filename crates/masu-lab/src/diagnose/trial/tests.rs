@@ -420,7 +420,7 @@ fn findings_of(case: &str) -> Vec<Finding> {
     let (id, remedies) = match words[0] {
         "fine" => return fine_so_far(),
         "computes" => {
-            let computes = Finding::new(Id::CpuBound, Confidence::High, "It computes");
+            let computes = Finding::new(Id::CpuBound, Confidence::Low, "It computes");
             let computes = computes.seeing("in f").seeing(format!("{LESS_SURE}: others"));
             return [fine_so_far(), vec![computes]].concat();
         }
@@ -472,6 +472,7 @@ fn the_runs_decide_what_is_said() {
         let (kind, runs) = rest[at].split_once(':').unwrap();
         let runs = runs.trim().split("; ").filter(|run| !run.is_empty()).map(run_of).collect();
         let mut findings = with_trial(findings_of(kind), &proof(runs));
+        as_sure_as_memory(&Facts::default(), &mut findings);
         findings.sort_by_key(Finding::order);
         let below: Vec<&str> =
             rest[at + 1..].iter().map_while(|line| line.strip_prefix("  ")).collect();
