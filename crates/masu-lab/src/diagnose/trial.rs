@@ -15,7 +15,7 @@ use super::finding::{Confidence, Finding, Id, Remedy, RemedyKind};
 use super::judge::{as_sure_as_memory, is_of_memory};
 use super::repeats::other_work;
 use super::thresholds::{
-    CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, KERNEL_SHARE, LITTLE_SHARE, PARALLEL_SHARE,
+    CPU_MIN_S, EXPLAINS, GAIN_DENIED, HUGE_PAGE, KERNEL_SHARE, LITTLE_SHARE, PARALLEL_SHARE,
 };
 use super::{Diagnosis, Kind};
 use crate::compare::{Event, Until};
@@ -39,9 +39,6 @@ use room::{close_by_counts, could_hide, estimate, hidden, leans, leave_open};
 
 /// The most rounds: more of them narrow the intervals by too little.
 const ROUNDS_MAX: usize = 40;
-
-/// A finding says why something gains if it explains this share of the gain.
-const EXPLAINS: f64 = 0.5;
 
 /// Runs side by side need at most one part in this many of the available memory, all together.
 const AVAILABLE_SHARE: u64 = 4;
