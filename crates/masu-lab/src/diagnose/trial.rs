@@ -344,12 +344,18 @@ fn candidates(named: Vec<String>, facts: &Facts) -> Vec<String> {
 
 /// Whether a candidate may gain anything, by the counts. Counts cannot rule out another malloc.
 fn may_help(spec: &str, facts: &Facts) -> bool {
+    // Huge pages would hold what was never touched, and may not fit.
+    if matches!(spec, HUGE_PAGES | HUGE_MASU) && facts.is_sparse() {
+        return false;
+    }
     let Some(calls) = facts.calls.as_ref().filter(|calls| calls.sampled.is_none()) else {
         return true;
     };
     let moves = &calls.moves;
     match spec {
-        HUGE_PAGES | HUGE_MASU => moves.asked_by_malloc_bytes() >= HUGE_PAGE,
+        HUGE_PAGES | HUGE_MASU => {
+            moves.asked_by_malloc_bytes().min(facts.memory.peak_rss_bytes) >= HUGE_PAGE
+        }
         // This setting saves calls, and faults of memory that was given back.
         PADDING => {
             let times = (moves.break_ups + moves.break_downs + moves.maps + moves.unmaps) as f64;

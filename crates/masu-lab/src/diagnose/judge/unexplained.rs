@@ -82,6 +82,12 @@ fn first_touch(facts: &Facts, pages: u64, costs: String) -> Result<Finding, Stri
                 "a change of the program, and more memory where it touches little of it",
             ));
         }
+    } else if facts.is_sparse() {
+        evidence.push(format!(
+            "{} were touched of the {} that the malloc asked for: huge pages would hold the rest, too",
+            bytes(touched as f64),
+            bytes(asked.unwrap_or(0) as f64)
+        ));
     } else {
         let saved_s = in_huge_pages(facts, asked.unwrap_or(touched).min(touched), &mut evidence);
         let saves = saved_s.is_none_or(|saved_s| facts.share(saved_s) >= CAUSE_SHARE);

@@ -2,7 +2,7 @@
 
 use super::pace::{LONGER, run_beside_others_s};
 use super::*;
-use crate::diagnose::facts::Others;
+use crate::diagnose::facts::{Memory, Others};
 use crate::diagnose::judge::LESS_SURE;
 use crate::diagnose::judge::tests::reading::facts;
 use crate::prove::Medians;
@@ -407,6 +407,14 @@ fn what_cannot_help_takes_no_time() {
     assert!(tried(&facts("50_000", "100M")).contains(&PADDING.to_owned()));
     assert!(!tried(&facts("10", "1M")).contains(&HUGE_PAGES.to_owned()));
     assert!(tried(&facts("10", "1M")).contains(&"masu".to_owned()));
+    let held = |asked: &str, peak_rss_bytes, minor_faults| {
+        let memory =
+            Memory { peak_rss_bytes, minor_faults, os_page_bytes: 4096, ..Memory::default() };
+        tried(&Facts { memory, ..facts("10", asked) }).contains(&HUGE_PAGES.to_owned())
+    };
+    assert!(held("100M", 90 << 20, 25_000));
+    assert!(!held("100M", 1 << 20, 256), "threads' stacks are not touched");
+    assert!(!held("8G", 90 << 20, 25_000), "what is sparse would be held whole");
     assert_eq!(tried(&Facts::default()).len(), CANDIDATES.len(), "without counts nothing is known");
 }
 
