@@ -33,9 +33,9 @@ mod pace;
 mod room;
 mod rounds;
 
-use gain::{Gain, gain, in_a_line, is_same_change, name_of, names_of, remedy_of};
+use gain::{Gain, gain, in_a_line, is_same_change, name_of, names_of};
 use pace::Pace;
-use room::{close_by_counts, could_hide, estimate, hidden, leans, leave_open};
+use room::{close_by_counts, could_hide, estimate, hidden, leans, leave_open, open};
 
 /// The most rounds: more of them narrow the intervals by too little.
 const ROUNDS_MAX: usize = 40;
@@ -74,9 +74,6 @@ const SAYS_NOTHING: f64 = 0.5;
 
 /// The share of the largest gain that a smaller change must get.
 const NEARLY_ALL: f64 = 0.9;
-
-/// The most candidates that are named because they may gain.
-const LIKELY_MAX: usize = 2;
 
 /// The sentence about runs that took turns.
 const BESIDE: &str = "the runs of each round shared one CPU, so that all met the same conditions";
@@ -444,9 +441,14 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
     kept = kept.into_iter().map(|finding| room::held_against_peak(finding, proof)).collect();
     if gain.is_none() {
         let is_of_all = |one: &Finding| matches!(one.id, Id::MemoryIsFine | Id::MemoryOpen);
-        if let Some(evidence) = room::left_unnamed(&kept, proof) {
-            let fine = Finding::new(Id::MemoryOpen, Confidence::Low, "");
-            kept.push(open(Finding { evidence, ..fine }, proof));
+        let left = room::left_unnamed(&kept, proof);
+        if !left.is_empty() {
+            let mut lines: Vec<String> =
+                left.iter().map(|one| in_a_line(one, proof.primary)).collect();
+            lines.push(
+                "the runs are too few, or too unlike, to show a gain or to rule one out".to_owned(),
+            );
+            kept.push(open(lines, left, proof.primary));
         } else if let Some(at) = naming_none.filter(|_| !kept.iter().any(is_of_all)) {
             // No other finding has what the runs showed.
             kept[at].evidence.append(&mut evidence);
@@ -570,32 +572,7 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
             "Memory is hardly its problem, as far as short runs beside others can say".to_owned();
         return finding;
     }
-    open(finding, proof)
-}
-
-/// The finding if the runs leave room for a large gain: they show neither that there is one nor that there is none.
-fn open(fine: Finding, proof: &Proof) -> Finding {
-    let estimate = |one: &Proved| estimate(one, proof.primary);
-    let mut likely: Vec<&Proved> =
-        proof.remedies.iter().filter(|one| leans(one, proof.primary)).collect();
-    likely.sort_by(|one, other| estimate(one).total_cmp(&estimate(other)));
-    let mut title = match likely.first() {
-        Some(first) => {
-            let gain = percent(1.0 - estimate(first));
-            format!(
-                "{} may take {gain} off, which its runs could not show",
-                name_of(&first.medians.label)
-            )
-        }
-        None => {
-            "whether another malloc or a setting gains could not be shown: its runs differ too much"
-                .to_owned()
-        }
-    };
-    title[..1].make_ascii_uppercase();
-    let mut finding = Finding::new(Id::MemoryOpen, Confidence::Low, title);
-    finding.evidence = fine.evidence;
-    finding.remedied(likely.into_iter().take(LIKELY_MAX).map(remedy_of))
+    open(finding.evidence, proof.remedies.iter().collect(), proof.primary)
 }
 
 #[cfg(test)]
