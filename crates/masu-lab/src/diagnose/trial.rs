@@ -490,9 +490,9 @@ fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
         return finding;
     }
     let (mut is_open, mut is_tried) = (false, false);
-    let mut largest: Option<f64> = None;
+    let (mut largest, mut most) = (None::<f64>, 0.0_f64);
     let evidence = &mut finding.evidence;
-    finding.remedies.retain(|remedy| {
+    finding.remedies.retain_mut(|remedy| {
         let is_it = |one: &&Proved| remedy.variant.as_ref() == Some(&one.medians.label);
         let Some(one) = proof.remedies.iter().find(is_it) else { return true };
         if matches!(one.shown, Shown::LeftOut { .. }) {
@@ -500,35 +500,45 @@ fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
         }
         evidence.push(format!("tried: {}", in_a_line(one, proof.primary)));
         let hidden = could_hide(one, proof.primary);
+        most = most.max(hidden);
         let leans_to_none = 1.0 - estimate(one, proof.primary) < LITTLE_SHARE;
         let may_gain = hidden >= if leans_to_none { 2.0 * GAIN_DENIED } else { GAIN_DENIED };
         is_tried = true;
+        if let Some(peak) = gain::peak(one) {
+            remedy.cost = peak;
+        }
         if one.shown == Shown::Gain {
             largest = Some(largest.unwrap_or(0.0).max(1.0 - estimate(one, proof.primary)));
         }
         is_open |= may_gain && one.shown != Shown::Gain;
         one.shown == Shown::Gain || may_gain
     });
-    if let Some(largest) = largest {
+    // A malloc that keeps free memory ends a storm, unless the program itself keeps it up.
+    let takes = largest.unwrap_or(most);
+    let is_kept_up = is_tried
+        && is_storm(finding.id)
+        && finding.share.is_some_and(|share| takes < EXPLAINS * share);
+    if is_kept_up {
+        evidence.push(format!(
+            "the remedies take off {} {} of its time: see whether the program calls malloc_trim",
+            if largest.is_some() { "only" } else { "at most" },
+            percent(takes)
+        ));
+    }
+    if largest.is_some() {
         // Other runs showed the finding that the machine made doubtful.
-        finding.confidence = finding.confidence.max(Confidence::Medium);
-        // A malloc that keeps free memory ends a storm, unless the program itself keeps it up.
-        let is_storm = is_storm(finding.id);
-        if is_storm && finding.share.is_some_and(|share| largest < EXPLAINS * share) {
-            finding.confidence = Confidence::Medium;
-            finding.evidence.push(format!(
-                "the remedies take off only {} of its time: see whether the program calls malloc_trim",
-                percent(largest)
-            ));
-        }
+        let shown = finding.confidence.max(Confidence::Medium);
+        finding.confidence = if is_kept_up { Confidence::Medium } else { shown };
         return finding;
     }
     if is_open {
         finding.confidence = finding.confidence.min(Confidence::Medium);
-        finding.evidence.push("the runs were too few, or too unlike, to show a gain".to_owned());
+        if !is_kept_up {
+            evidence.push("the runs were too few, or too unlike, to show a gain".to_owned());
+        }
     } else if is_tried {
         finding.confidence = Confidence::Low;
-        finding.evidence.push("what was tried gained nothing worth a change".to_owned());
+        evidence.push("what was tried gained nothing worth a change".to_owned());
     }
     finding
 }

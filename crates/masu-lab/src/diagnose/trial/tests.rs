@@ -498,3 +498,11 @@ fn the_runs_decide_what_is_said() {
         rest = &rest[at + 1..];
     }
 }
+
+#[test]
+fn a_remedy_that_was_tried_costs_the_memory_that_its_runs_held() {
+    let runs = proof(vec![remedy("masu", 0.81, 0.77, 0.86)]);
+    let finding = with_trial(findings_of("many high 0.2"), &runs).remove(0);
+    let masu = finding.remedies.iter().find(|one| one.variant.is_some()).unwrap();
+    assert_eq!(masu.cost, "memory ×1.10 at the peak");
+}
