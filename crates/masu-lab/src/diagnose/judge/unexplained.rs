@@ -165,7 +165,7 @@ fn computes(facts: &Facts) -> Option<Finding> {
     }
     let places = facts.sampled().map(Sampled::listing).filter(|listing| !listing.is_empty());
     let where_to_look = match places {
-        Some(places) => format!("most of it in {places}"),
+        Some(places) => format!("above all in {places}"),
         None => "a profiler says where: perf record, or valgrind --tool=callgrind".to_owned(),
     };
     let title = "It computes: its own code takes the time";
