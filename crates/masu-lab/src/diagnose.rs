@@ -435,7 +435,11 @@ fn unseen(
     }
     unseen.extend(judge::waits_of_threads(facts, findings));
     unseen.extend(judge::may_leak(facts));
-    if facts.threads.looks < LOOKS_MIN {
+    // A program of one thread that computes has no phases and no waits, and of one that is over at once the page says so.
+    let is_one = |calls: &CallFacts| calls.threads_started == 0 && calls.processes <= 1;
+    let computes = findings.iter().any(|one| one.id == Id::CpuBound);
+    let is_known = computes && facts.calls.as_ref().is_some_and(is_one);
+    if facts.threads.looks < LOOKS_MIN && !is_known && facts.clock.own_cpu_s() >= CPU_MIN_S {
         let wall = seconds(facts.clock.wall_s);
         unseen
             .push(format!("phases and waits of threads: the looks at them in {wall} were too few"));
@@ -489,5 +493,21 @@ mod tests {
         let unseen = unseen(&facts, None, &Options::default(), &[]);
         let said = "phases and waits of threads: the looks at them in 60.00 s were too few";
         assert!(unseen.iter().any(|one| one == said), "{unseen:?}");
+    }
+
+    #[test]
+    fn phases_and_waits_are_named_where_there_may_be_some() {
+        let is_said = |calls: &str, clock: &str, id| {
+            let facts = facts(&format!("calls = {calls}\nclock = {clock}\nthreads = looks 3"));
+            let found = [Finding::new(id, Confidence::High, "")];
+            let unseen = unseen(&facts, None, &Options::default(), &found);
+            unseen.iter().any(|one| one.starts_with("phases and waits"))
+        };
+        let short = "wall_s 0.09, user_s 0.08";
+        assert!(!is_said("processes 1", short, Id::CpuBound), "it has none");
+        assert!(is_said("processes 1, threads_started 3", short, Id::CpuBound));
+        assert!(is_said("processes 4", short, Id::CpuBound));
+        assert!(is_said("processes 1", short, Id::MemoryIsFine), "it may have waited");
+        assert!(!is_said("processes 4", "wall_s 0.004, user_s 0.001", Id::MemoryIsFine));
     }
 }

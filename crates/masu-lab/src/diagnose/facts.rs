@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use super::samples::Sampled;
 use super::thresholds::{
-    BUSY_SHARE, HUGE_PAGE, IDLE_SHARE, LITTLE_SHARE, OWN_BYTES, OWN_REACH, STARVED_SHARE,
+    BUSY_SHARE, HUGE_BYTES, HUGE_PAGE, IDLE_SHARE, LITTLE_SHARE, OWN_BYTES, OWN_REACH,
+    STARVED_SHARE,
 };
 use masu_run::calls::{CallKind, Calls, Lock, Moves, Owner, Sampling, SmallWrites};
 use masu_run::prices::{Prices, Service};
@@ -500,6 +501,13 @@ impl Facts {
     pub(crate) fn reach(&self) -> Option<f64> {
         let touched = self.memory.minor_faults * self.memory.os_page_bytes;
         Some(self.asked_by_malloc_bytes()? as f64 / (touched as f64).max(1.0))
+    }
+
+    /// Whether the malloc asked for much memory that was never touched, and that huge pages would hold.
+    pub(crate) fn is_sparse(&self) -> bool {
+        let touched = self.memory.minor_faults * self.memory.os_page_bytes;
+        let untouched = self.asked_by_malloc_bytes().unwrap_or(0).saturating_sub(touched);
+        self.memory.huge_bytes == 0 && untouched >= HUGE_BYTES.max(touched)
     }
 
     /// Whether no other malloc can gain much: the program maps its memory itself, and samples hardly meet the malloc.

@@ -196,21 +196,6 @@ impl Finding {
     }
 }
 
-/// Makes "it computes" no surer than "memory is no problem", because it also says that no malloc helps. It is not sure
-/// where a finding names another malloc or a setting.
-pub(super) fn less_sure_than_memory(findings: &mut [Finding]) {
-    let of_memory = |one: &&Finding| matches!(one.id, Id::MemoryIsFine | Id::MemoryOpen);
-    let mut remedies = findings.iter().flat_map(|one| &one.remedies);
-    let limit = match findings.iter().find(of_memory) {
-        Some(memory) => memory.confidence,
-        None if remedies.any(|remedy| remedy.variant.is_some()) => Confidence::Low,
-        None => return,
-    };
-    for finding in findings.iter_mut().filter(|one| one.id == Id::CpuBound) {
-        finding.confidence = finding.confidence.min(limit);
-    }
-}
-
 impl Remedy {
     pub(crate) fn setting(what: &str, variant: String, cost: &str) -> Remedy {
         Remedy::new(RemedyKind::Setting, 2, what, Some(variant), cost)

@@ -6,7 +6,7 @@
 //! and does not count the same seconds twice.
 
 use super::facts::Facts;
-use super::finding::{Finding, Id, less_sure_than_memory};
+use super::finding::{Finding, Id};
 use super::thresholds::{CAUSE_SHARE, CPU_MIN_S};
 
 mod confidence;
@@ -22,7 +22,7 @@ mod unexplained;
 mod waits;
 mod writes;
 
-pub(super) use confidence::{LESS_SURE, waits_of_threads};
+pub(super) use confidence::{LESS_SURE, as_sure_as_memory, waits_of_threads};
 pub(super) use processes::may_leak;
 
 /// The findings that follow from the facts, the cause first.
@@ -45,7 +45,7 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     findings.extend(held::held(facts));
     findings.extend(program::about(facts));
     findings.extend(unexplained::clear(facts, &findings));
-    less_sure_than_memory(&mut findings);
+    confidence::as_sure_as_memory(facts, &mut findings);
     confidence::doubt(facts, &mut findings);
     findings.sort_by_key(Finding::order);
     for finding in &mut findings {

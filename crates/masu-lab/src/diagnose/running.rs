@@ -150,7 +150,10 @@ pub fn diagnose_running(
             seen.threads.idle_for.push((Waiting::Itself, idle_s));
         }
     }
-    not_seen.push(restart::untried(process, &command));
+    not_seen.push(match &restarted {
+        Ok(_) => restart::untried(process, &command),
+        Err(error) => format!("whether another malloc or a setting would gain: {error}"),
+    });
     let calls = match hold {
         Hold::None => {
             "system calls, and with them storms of calls, thread churn and small writes: a process \

@@ -11,6 +11,9 @@ pub(super) const CERTAIN_SHARE: f64 = 0.1;
 /// Below this share of all costs of memory together, memory is not the problem.
 pub(super) const MEMORY_IS_FINE_SHARE: f64 = 0.05;
 
+/// A finding says why something takes time, or gains, if it explains this share of it.
+pub(super) const EXPLAINS: f64 = 0.5;
+
 /// First touches of memory are a cause from this share on: huge pages or a buffer that is used again may save half of
 /// it.
 pub(super) const FIRST_TOUCH_SHARE: f64 = 0.1;

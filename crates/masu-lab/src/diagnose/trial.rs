@@ -11,11 +11,11 @@
 use std::time::{Duration, Instant};
 
 use super::facts::Facts;
-use super::finding::{Confidence, Finding, Id, Remedy, RemedyKind, less_sure_than_memory};
-use super::judge::is_of_memory;
+use super::finding::{Confidence, Finding, Id, Remedy, RemedyKind};
+use super::judge::{as_sure_as_memory, is_of_memory};
 use super::repeats::other_work;
 use super::thresholds::{
-    CPU_MIN_S, GAIN_DENIED, HUGE_PAGE, KERNEL_SHARE, LITTLE_SHARE, PARALLEL_SHARE,
+    CPU_MIN_S, EXPLAINS, GAIN_DENIED, HUGE_PAGE, KERNEL_SHARE, LITTLE_SHARE, PARALLEL_SHARE,
 };
 use super::{Diagnosis, Kind};
 use crate::compare::{Event, Until};
@@ -33,15 +33,12 @@ mod pace;
 mod room;
 mod rounds;
 
-use gain::{Gain, gain, in_a_line, is_same_change, name_of, names_of, remedy_of};
+use gain::{Gain, gain, in_a_line, is_same_change, name_of, names_of};
 use pace::Pace;
-use room::{close_by_counts, could_hide, estimate, hidden, leans, leave_open};
+use room::{close_by_counts, could_hide, estimate, hidden, leans, leave_open, open};
 
 /// The most rounds: more of them narrow the intervals by too little.
 const ROUNDS_MAX: usize = 40;
-
-/// A finding says why something gains if it explains this share of the gain.
-const EXPLAINS: f64 = 0.5;
 
 /// Runs side by side need at most one part in this many of the available memory, all together.
 const AVAILABLE_SHARE: u64 = 4;
@@ -77,9 +74,6 @@ const SAYS_NOTHING: f64 = 0.5;
 
 /// The share of the largest gain that a smaller change must get.
 const NEARLY_ALL: f64 = 0.9;
-
-/// The most candidates that are named because they may gain.
-const LIKELY_MAX: usize = 2;
 
 /// The sentence about runs that took turns.
 const BESIDE: &str = "the runs of each round shared one CPU, so that all met the same conditions";
@@ -177,6 +171,7 @@ impl Trial {
         } else if !unknown.is_empty() {
             leave_open(findings, &proof, &names_of(&unknown));
         }
+        as_sure_as_memory(facts, findings);
         if !untried.is_empty() {
             diagnosis.not_seen.push(format!(
                 "whether {} would gain: there was no time; try it with: {}",
@@ -294,7 +289,7 @@ pub fn not_tried(diagnosis: &mut Diagnosis, reason: String) {
         let evidence = std::mem::take(&mut one.evidence);
         *one = Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, title) };
     }
-    less_sure_than_memory(&mut diagnosis.findings);
+    as_sure_as_memory(&diagnosis.facts, &mut diagnosis.findings);
     diagnosis.findings.sort_by_key(Finding::order);
 }
 
@@ -346,12 +341,18 @@ fn candidates(named: Vec<String>, facts: &Facts) -> Vec<String> {
 
 /// Whether a candidate may gain anything, by the counts. Counts cannot rule out another malloc.
 fn may_help(spec: &str, facts: &Facts) -> bool {
+    // Huge pages would hold what was never touched, and may not fit.
+    if matches!(spec, HUGE_PAGES | HUGE_MASU) && facts.is_sparse() {
+        return false;
+    }
     let Some(calls) = facts.calls.as_ref().filter(|calls| calls.sampled.is_none()) else {
         return true;
     };
     let moves = &calls.moves;
     match spec {
-        HUGE_PAGES | HUGE_MASU => moves.asked_by_malloc_bytes() >= HUGE_PAGE,
+        HUGE_PAGES | HUGE_MASU => {
+            moves.asked_by_malloc_bytes().min(facts.memory.peak_rss_bytes) >= HUGE_PAGE
+        }
         // This setting saves calls, and faults of memory that was given back.
         PADDING => {
             let times = (moves.break_ups + moves.break_downs + moves.maps + moves.unmaps) as f64;
@@ -440,9 +441,14 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
     kept = kept.into_iter().map(|finding| room::held_against_peak(finding, proof)).collect();
     if gain.is_none() {
         let is_of_all = |one: &Finding| matches!(one.id, Id::MemoryIsFine | Id::MemoryOpen);
-        if let Some(evidence) = room::left_unnamed(&kept, proof) {
-            let fine = Finding::new(Id::MemoryOpen, Confidence::Low, "");
-            kept.push(open(Finding { evidence, ..fine }, proof));
+        let left = room::left_unnamed(&kept, proof);
+        if !left.is_empty() {
+            let mut lines: Vec<String> =
+                left.iter().map(|one| in_a_line(one, proof.primary)).collect();
+            lines.push(
+                "the runs are too few, or too unlike, to show a gain or to rule one out".to_owned(),
+            );
+            kept.push(open(lines, left, proof.primary));
         } else if let Some(at) = naming_none.filter(|_| !kept.iter().any(is_of_all)) {
             // No other finding has what the runs showed.
             kept[at].evidence.append(&mut evidence);
@@ -464,7 +470,6 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             kept.push(finding);
         }
     }
-    less_sure_than_memory(&mut kept);
     kept
 }
 
@@ -485,9 +490,9 @@ fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
         return finding;
     }
     let (mut is_open, mut is_tried) = (false, false);
-    let mut largest: Option<f64> = None;
+    let (mut largest, mut most) = (None::<f64>, 0.0_f64);
     let evidence = &mut finding.evidence;
-    finding.remedies.retain(|remedy| {
+    finding.remedies.retain_mut(|remedy| {
         let is_it = |one: &&Proved| remedy.variant.as_ref() == Some(&one.medians.label);
         let Some(one) = proof.remedies.iter().find(is_it) else { return true };
         if matches!(one.shown, Shown::LeftOut { .. }) {
@@ -495,35 +500,45 @@ fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
         }
         evidence.push(format!("tried: {}", in_a_line(one, proof.primary)));
         let hidden = could_hide(one, proof.primary);
+        most = most.max(hidden);
         let leans_to_none = 1.0 - estimate(one, proof.primary) < LITTLE_SHARE;
         let may_gain = hidden >= if leans_to_none { 2.0 * GAIN_DENIED } else { GAIN_DENIED };
         is_tried = true;
+        if let Some(peak) = gain::peak(one) {
+            remedy.cost = peak;
+        }
         if one.shown == Shown::Gain {
             largest = Some(largest.unwrap_or(0.0).max(1.0 - estimate(one, proof.primary)));
         }
         is_open |= may_gain && one.shown != Shown::Gain;
         one.shown == Shown::Gain || may_gain
     });
-    if let Some(largest) = largest {
+    // A malloc that keeps free memory ends a storm, unless the program itself keeps it up.
+    let takes = largest.unwrap_or(most);
+    let is_kept_up = is_tried
+        && is_storm(finding.id)
+        && finding.share.is_some_and(|share| takes < EXPLAINS * share);
+    if is_kept_up {
+        evidence.push(format!(
+            "the remedies take off {} {} of its time: see whether the program calls malloc_trim",
+            if largest.is_some() { "only" } else { "at most" },
+            percent(takes)
+        ));
+    }
+    if largest.is_some() {
         // Other runs showed the finding that the machine made doubtful.
-        finding.confidence = finding.confidence.max(Confidence::Medium);
-        // A malloc that keeps free memory ends a storm, unless the program itself keeps it up.
-        let is_storm = is_storm(finding.id);
-        if is_storm && finding.share.is_some_and(|share| largest < EXPLAINS * share) {
-            finding.confidence = Confidence::Medium;
-            finding.evidence.push(format!(
-                "the remedies take off only {} of its time: see whether the program calls malloc_trim",
-                percent(largest)
-            ));
-        }
+        let shown = finding.confidence.max(Confidence::Medium);
+        finding.confidence = if is_kept_up { Confidence::Medium } else { shown };
         return finding;
     }
     if is_open {
         finding.confidence = finding.confidence.min(Confidence::Medium);
-        finding.evidence.push("the runs were too few, or too unlike, to show a gain".to_owned());
+        if !is_kept_up {
+            evidence.push("the runs were too few, or too unlike, to show a gain".to_owned());
+        }
     } else if is_tried {
         finding.confidence = Confidence::Low;
-        finding.evidence.push("what was tried gained nothing worth a change".to_owned());
+        evidence.push("what was tried gained nothing worth a change".to_owned());
     }
     finding
 }
@@ -567,32 +582,7 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
             "Memory is hardly its problem, as far as short runs beside others can say".to_owned();
         return finding;
     }
-    open(finding, proof)
-}
-
-/// The finding if the runs leave room for a large gain: they show neither that there is one nor that there is none.
-fn open(fine: Finding, proof: &Proof) -> Finding {
-    let estimate = |one: &Proved| estimate(one, proof.primary);
-    let mut likely: Vec<&Proved> =
-        proof.remedies.iter().filter(|one| leans(one, proof.primary)).collect();
-    likely.sort_by(|one, other| estimate(one).total_cmp(&estimate(other)));
-    let mut title = match likely.first() {
-        Some(first) => {
-            let gain = percent(1.0 - estimate(first));
-            format!(
-                "{} may take {gain} off, which its runs could not show",
-                name_of(&first.medians.label)
-            )
-        }
-        None => {
-            "whether another malloc or a setting gains could not be shown: its runs differ too much"
-                .to_owned()
-        }
-    };
-    title[..1].make_ascii_uppercase();
-    let mut finding = Finding::new(Id::MemoryOpen, Confidence::Low, title);
-    finding.evidence = fine.evidence;
-    finding.remedied(likely.into_iter().take(LIKELY_MAX).map(remedy_of))
+    open(finding.evidence, proof.remedies.iter().collect(), proof.primary)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub fn diagnosed(diagnosis: &Diagnosis, columns: usize) -> Page {
     let names_places = diagnosis.findings.iter().any(|finding| finding.id == Id::CpuBound);
     let places = diagnosis.facts.sampled().map(|sampled| sampled.listing()).unwrap_or_default();
     if !names_places && !places.is_empty() {
-        page.say(format!("Most of its own code's time: {places}."), Tone::Dim);
+        page.say(format!("Its own code's time, above all: {places}."), Tone::Dim);
     }
     page.blocks.extend(findings(&diagnosis.findings, &diagnosis.command, columns));
     if diagnosis.findings.is_empty() {

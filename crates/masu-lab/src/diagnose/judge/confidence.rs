@@ -1,12 +1,37 @@
 //! Reasons to lower the confidence of any finding: numbers of calls that are estimates, and a machine that others use.
 
-use super::super::facts::Facts;
+use super::super::facts::{Facts, Others};
 use super::super::finding::{Confidence, Finding, Id};
 use super::super::thresholds::CERTAIN_SHARE;
 use masu_run::quantity::percent;
 
 /// The beginning of the evidence that says so of the machine.
 pub(in super::super) const LESS_SURE: &str = "less sure than usual";
+
+/// Makes "it computes" as sure as "memory is no problem", because it also says that no malloc helps. It is not sure where a
+/// finding names another malloc or a setting.
+pub(in super::super) fn as_sure_as_memory(facts: &Facts, findings: &mut [Finding]) {
+    let of_memory = |one: &&Finding| matches!(one.id, Id::MemoryIsFine | Id::MemoryOpen);
+    let mut remedies = findings.iter().flat_map(|one| &one.remedies);
+    let confidence = match findings.iter().find(of_memory) {
+        Some(memory) => memory.confidence,
+        None if remedies.any(|remedy| remedy.variant.is_some()) => Confidence::Low,
+        None => return,
+    };
+    for finding in findings.iter_mut().filter(|one| one.id == Id::CpuBound) {
+        finding.confidence = confidence.min(most(&facts.others, finding));
+    }
+}
+
+/// The most confidence of a finding that rests on time, beside these others.
+fn most(others: &Others, finding: &Finding) -> Confidence {
+    match others.is_busy() {
+        // A finding that explains half of the time does so on a busy machine too.
+        true if others.starves() && finding.share.unwrap_or(0.0) < 0.5 => Confidence::Low,
+        true => Confidence::Medium,
+        false => Confidence::High,
+    }
+}
 
 /// Lowers the confidence of findings whose evidence is less sure than usual.
 pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {
@@ -20,11 +45,7 @@ pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {
         if !others.is_busy() || !rests_on_time(finding.id) {
             continue;
         }
-        // A finding that explains half of the time does so on a busy machine too.
-        let most = match others.starves() && share < 0.5 {
-            true => Confidence::Low,
-            false => Confidence::Medium,
-        };
+        let most = most(others, finding);
         if most < finding.confidence {
             finding.confidence = most;
             finding.evidence.push(format!(

@@ -215,7 +215,7 @@ fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
     };
     let setting = match facts.malloc.name.as_str() {
         // Each of these settings alone turns glibc's adaptation off and makes another storm.
-        "glibc" => {
+        "glibc" if facts.malloc.refusal.is_none() => {
             Some(format!("glibc:{}", all(|(name, size)| format!("{name}={}", written(*size)), ",")))
         }
         "masu" => Some(format!("masu:trim_threshold={}", written(kept))),

@@ -213,7 +213,8 @@ fn remedied(facts: &Facts, finding: Finding) -> Finding {
         Remedy::code(1, "allocate less in the threads' loops", "a change of the program")
     }];
     let threads = facts.threads.most_at_once.max(2);
-    if facts.malloc.name == "glibc" && !is_remote && facts.threads.arenas + 1 < threads {
+    let has_settings = facts.malloc.name == "glibc" && facts.malloc.refusal.is_none();
+    if has_settings && !is_remote && facts.threads.arenas + 1 < threads {
         remedies.push(Remedy::setting(
             "an arena for each thread; does nothing where the program itself sets fewer (mallopt)",
             format!("glibc:arenas={threads}"),

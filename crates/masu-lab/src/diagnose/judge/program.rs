@@ -5,8 +5,8 @@ use super::super::facts::{Facts, ProgramTime, Site};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
 use super::super::samples::Sampled;
 use super::super::thresholds::{
-    CAUSE_SHARE, CPU_MIN_S, MALLOC_SHARE, REQUESTS_A_SECOND, SCATTERED_MAPPINGS, WRAPPED_SHARE,
-    WRAPPER_OWN_SHARE,
+    CAUSE_SHARE, CPU_MIN_S, EXPLAINS, MALLOC_SHARE, REQUESTS_A_SECOND, SCATTERED_MAPPINGS,
+    WRAPPED_SHARE, WRAPPER_OWN_SHARE,
 };
 use super::explain;
 use masu_run::prices::Service;
@@ -33,12 +33,15 @@ pub(super) fn many_allocations(facts: &Facts, found: &[Finding]) -> Option<Findi
     let sampled = facts.sampled().or(few);
     let sampled_s = sampled.map(|sampled| sampled.malloc_share * facts.clock.user_s);
     let sampled_share = sampled_s.map(|time_s| facts.share(time_s));
-    // If memory is given back and requested again, or threads wait for the malloc, that is why allocation takes long,
-    // unless it happens only in a small part of the run.
-    let explained =
-        [Id::HeapCallStorm, Id::FaultStorm, Id::MallocLock, Id::RemoteFrees, Id::ThreadChurn];
-    let is_met = sampled_share.is_some_and(|share| share >= MALLOC_SHARE)
-        && !explain(facts, found, &explained);
+    // If threads wait for the malloc, or memory is given back and requested again, that is why allocation takes long,
+    // unless it happens only in a small part of the run, or is little beside the malloc's own time.
+    let is_explained = |share: f64| {
+        let is_storm = |one: &&Finding| matches!(one.id, Id::HeapCallStorm | Id::FaultStorm);
+        let storm = found.iter().find(is_storm).and_then(|storm| storm.share).unwrap_or(0.0);
+        storm >= EXPLAINS * share
+            || explain(facts, found, &[Id::MallocLock, Id::RemoteFrees, Id::ThreadChurn])
+    };
+    let is_met = sampled_share.is_some_and(|share| share >= MALLOC_SHARE && !is_explained(share));
     if !is_often && !is_met {
         return None;
     }

@@ -26,13 +26,12 @@ const FAULTS_LITTLE: f64 = 0.1;
 const LEAST_S: f64 = 0.1;
 
 /// Calls that have findings of their own, or that every program makes at its start and its end.
-const OTHERS: [&str; 12] = [
+const OTHERS: [&str; 11] = [
     "brk",
     "mmap",
     "munmap",
     "madvise",
     "mprotect",
-    "mremap",
     "futex",
     "execve",
     "clone",
@@ -74,7 +73,7 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     }
     let clock = &facts.clock;
     let kinds = facts.calls.as_ref().map_or(&[][..], |calls| &calls.kinds);
-    let mut own: Vec<&CallKind> =
+    let own: Vec<&CallKind> =
         kinds.iter().filter(|kind| !OTHERS.contains(&kind.name.as_str())).collect();
     let faults_s = facts.memory.minor_faults as f64 * facts.price_s(Service::PageFault);
     let kernel_s = (clock.own_sys_s.min(sure_sys_s(facts)) - faults_s).max(0.0);
@@ -119,12 +118,10 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     } else if kinds.is_empty() {
         "which calls is not known: they were not counted".to_owned()
     } else {
-        if own.is_empty() {
-            own = kinds.iter().collect();
-        }
         // Stops hide the times of cheap calls.
-        own.sort_by_key(|kind| std::cmp::Reverse(kind.calls));
-        let most = own.iter().take(NAMED);
+        let mut all: Vec<&CallKind> = kinds.iter().collect();
+        all.sort_by_key(|kind| std::cmp::Reverse(kind.calls));
+        let most = all.iter().take(NAMED);
         let each = most.map(|kind| format!("{} {}", count(kind.calls as f64), kind.name));
         format!("which calls take it is not known; it made {}", listed(each.collect()))
     };
@@ -142,6 +139,6 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     Some(finding.remedied([Remedy::code(
         4,
         "ask for more at once (a larger buffer, one call for many), or for less (keep what was asked before)",
-        "a change of the program; no malloc helps",
+        "a change of the program",
     )]))
 }

@@ -82,6 +82,12 @@ fn first_touch(facts: &Facts, pages: u64, costs: String) -> Result<Finding, Stri
                 "a change of the program, and more memory where it touches little of it",
             ));
         }
+    } else if facts.is_sparse() {
+        evidence.push(format!(
+            "{} were touched of the {} that the malloc asked for: huge pages would hold the rest, too",
+            bytes(touched as f64),
+            bytes(asked.unwrap_or(0) as f64)
+        ));
     } else {
         let saved_s = in_huge_pages(facts, asked.unwrap_or(touched).min(touched), &mut evidence);
         let saves = saved_s.is_none_or(|saved_s| facts.share(saved_s) >= CAUSE_SHARE);
@@ -159,7 +165,7 @@ fn computes(facts: &Facts) -> Option<Finding> {
     }
     let places = facts.sampled().map(Sampled::listing).filter(|listing| !listing.is_empty());
     let where_to_look = match places {
-        Some(places) => format!("most of it in {places}"),
+        Some(places) => format!("above all in {places}"),
         None => "a profiler says where: perf record, or valgrind --tool=callgrind".to_owned(),
     };
     let title = "It computes: its own code takes the time";

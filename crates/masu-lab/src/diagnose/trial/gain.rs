@@ -106,15 +106,19 @@ pub(super) fn gain(proof: &Proof) -> Option<Gain> {
 
 pub(super) fn remedy_of(remedy: &Proved) -> Remedy {
     let label = &remedy.medians.label;
-    let cost = match remedy.peak_rss {
-        Some(ratio) => format!("memory ×{:.2} at the peak", ratio.estimate),
-        None => "no more memory than before, as far as that can be seen".to_owned(),
-    };
+    let cost = peak(remedy)
+        .unwrap_or_else(|| "no more memory than before, as far as that can be seen".to_owned());
     if label.starts_with(GLIBC) {
         Remedy::setting(name_of(label), label.clone(), &cost)
     } else {
         Remedy::allocator(name_of(label), label, &cost)
     }
+}
+
+/// The memory that a remedy's runs held, in words.
+pub(super) fn peak(remedy: &Proved) -> Option<String> {
+    let ratio = remedy.peak_rss.as_ref()?;
+    Some(format!("memory ×{:.2} at the peak", ratio.estimate))
 }
 
 /// Whether two remedies are the same variant, or the same malloc with other settings. Settings of glibc's malloc differ.

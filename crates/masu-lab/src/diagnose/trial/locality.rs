@@ -6,7 +6,7 @@
 
 use super::super::facts::Facts;
 use super::super::finding::{Finding, Id, Remedy};
-use super::super::thresholds::CAUSE_SHARE;
+use super::super::thresholds::{CAUSE_SHARE, EXPLAINS};
 use crate::prove::{Medians, Proof};
 use masu_run::quantity::percent;
 
@@ -33,7 +33,9 @@ pub(super) fn name(findings: &mut [Finding], proof: &Proof, facts: &Facts) {
                 percent(own - malloc)
             ),
         );
-        if label.is_some_and(|label| !label.to_ascii_lowercase().contains("huge_pages")) {
+        let is_most = finding.share.is_some_and(|gain| own - malloc >= EXPLAINS * gain);
+        if is_most && label.is_some_and(|label| !label.to_ascii_lowercase().contains("huge_pages"))
+        {
             finding.id = Id::Locality;
             let mut gain = std::mem::take(&mut finding.title);
             gain[..1].make_ascii_lowercase();
@@ -83,13 +85,16 @@ mod tests {
 
     #[test]
     fn what_a_malloc_cannot_gain_itself_its_blocks_gain() {
-        // The variant takes 30 % less: 10 are the kernel's, and at most 8 the malloc's own.
-        let locality = named("masu", 0.1);
+        // The variant takes 30 % less: 10 are the kernel's, and at most 4 the malloc's own.
+        let locality = named("masu", 0.05);
         assert_eq!(locality.id, Id::Locality, "{locality:?}");
         assert!(locality.title.starts_with("Its blocks lie far apart: another malloc takes 30 %"));
-        assert!(locality.evidence[0].contains("12 % at least"), "{locality:?}");
+        assert!(locality.evidence[0].contains("16 % at least"), "{locality:?}");
+        let less = named("masu", 0.1);
+        assert_eq!(less.id, Id::GainShown, "most of the gain may be others'");
+        assert!(less.evidence[0].contains("12 % at least"), "{less:?}");
         assert_eq!(named("masu", 0.2).id, Id::GainShown, "that may be the malloc itself");
-        let pages = named("glibc:huge_pages=1", 0.1);
+        let pages = named("glibc:huge_pages=1", 0.05);
         assert_eq!(pages.id, Id::GainShown);
         assert!(pages.evidence[0].contains("TLB"), "{pages:?}");
     }

@@ -2,15 +2,19 @@
 //!
 //! Relies on the intervals of ratios. A wide interval is no answer: what stays possible is said, and not denied.
 
-use super::super::finding::{Confidence, Finding, Id, less_sure_than_memory};
+use super::super::finding::{Confidence, Finding, Id};
 use super::super::thresholds::{GAIN_DENIED, LITTLE_SHARE};
-use super::{SAYS_NOTHING, in_a_line, name_of};
+use super::SAYS_NOTHING;
+use super::gain::{name_of, remedy_of};
 use crate::Measure;
 use crate::prove::{Proof, Proved, Shown};
 use masu_run::quantity::percent;
 
 /// A candidate may gain if its estimate is this share of half its interval away from no gain; a nearer one is noise.
 const LIKELY_SHARE: f64 = 0.5;
+
+/// The most candidates that are named because they may gain.
+const LIKELY_MAX: usize = 2;
 
 /// Whether a remedy without a shown gain most likely gains: a large gain may hide in its runs, and its estimate is far
 /// enough from no gain (see [`LIKELY_SHARE`]).
@@ -45,6 +49,31 @@ fn has_run(one: &Proved) -> bool {
     !matches!(one.shown, Shown::LeftOut { .. })
 }
 
+/// The finding if the runs of `tried` leave room for a large gain: they show neither that there is one nor that there is
+/// none.
+pub(super) fn open(evidence: Vec<String>, tried: Vec<&Proved>, primary: Measure) -> Finding {
+    let estimate = |one: &Proved| estimate(one, primary);
+    let mut likely = tried;
+    likely.retain(|one| leans(one, primary));
+    likely.sort_by(|one, other| estimate(one).total_cmp(&estimate(other)));
+    let mut title = match likely.first() {
+        Some(first) => {
+            let gain = percent(1.0 - estimate(first));
+            format!(
+                "{} may take {gain} off, which its runs could not show",
+                name_of(&first.medians.label)
+            )
+        }
+        None => {
+            "whether another malloc or a setting gains could not be shown: its runs differ too much"
+                .to_owned()
+        }
+    };
+    title[..1].make_ascii_uppercase();
+    let finding = Finding::new(Id::MemoryOpen, Confidence::Low, title);
+    Finding { evidence, ..finding }.remedied(likely.into_iter().take(LIKELY_MAX).map(remedy_of))
+}
+
 /// Leaves open that the `untried` candidates gain: memory is not called fine because of those in `proof`.
 pub(super) fn leave_open(findings: &mut [Finding], proof: &Proof, untried: &str) {
     let tried: Vec<&str> = proof.remedies.iter().map(|one| name_of(&one.medians.label)).collect();
@@ -59,7 +88,6 @@ pub(super) fn leave_open(findings: &mut [Finding], proof: &Proof, untried: &str)
         let evidence = std::mem::take(&mut one.evidence);
         *one = Finding { evidence, ..Finding::new(Id::MemoryOpen, Confidence::Low, title) };
     }
-    less_sure_than_memory(findings);
 }
 
 /// Takes memory for fine, with low confidence, where hardly any memory or time is the malloc's, and runs differ too much
@@ -81,12 +109,11 @@ pub(super) fn close_by_counts(findings: &mut [Finding], proof: &Proof, untried: 
         let evidence = std::mem::take(&mut one.evidence);
         *one = Finding { evidence, ..Finding::new(Id::MemoryIsFine, Confidence::Low, title) };
     }
-    less_sure_than_memory(findings);
 }
 
-/// The runs of candidates that no finding names and that may have hidden a large gain, a line each; `None` without any.
-/// A candidate that was left out, because the program does not run with it, has no runs.
-pub(super) fn left_unnamed(findings: &[Finding], proof: &Proof) -> Option<Vec<String>> {
+/// The candidates that no finding names and whose runs may have hidden a large gain; none beside an all-clear. A
+/// candidate that was left out, because the program does not run with it, has no runs.
+pub(super) fn left_unnamed<'a>(findings: &[Finding], proof: &'a Proof) -> Vec<&'a Proved> {
     let is_named = |one: &Proved| {
         let mut remedies = findings.iter().flat_map(|finding| &finding.remedies);
         remedies.any(|remedy| remedy.variant.as_ref() == Some(&one.medians.label))
@@ -94,14 +121,8 @@ pub(super) fn left_unnamed(findings: &[Finding], proof: &Proof) -> Option<Vec<St
     let is_left = |one: &&Proved| {
         has_run(one) && could_hide(one, proof.primary) >= 2.0 * GAIN_DENIED && !is_named(one)
     };
-    let left = proof.remedies.iter().filter(is_left);
-    let mut lines: Vec<String> = left.map(|one| in_a_line(one, proof.primary)).collect();
     let is_clear = findings.iter().any(|one| one.id.kind() == super::Kind::AllClear);
-    if lines.is_empty() || is_clear {
-        return None;
-    }
-    lines.push("the runs are too few, or too unlike, to show a gain or to rule one out".to_owned());
-    Some(lines)
+    proof.remedies.iter().filter(|one| !is_clear && is_left(one)).collect()
 }
 
 /// A remedy for held memory gains something if the program's peak is smaller than this by it, as a ratio.

@@ -2,7 +2,7 @@
 
 use super::pace::{LONGER, run_beside_others_s};
 use super::*;
-use crate::diagnose::facts::Others;
+use crate::diagnose::facts::{Memory, Others};
 use crate::diagnose::judge::LESS_SURE;
 use crate::diagnose::judge::tests::reading::facts;
 use crate::prove::Medians;
@@ -407,6 +407,14 @@ fn what_cannot_help_takes_no_time() {
     assert!(tried(&facts("50_000", "100M")).contains(&PADDING.to_owned()));
     assert!(!tried(&facts("10", "1M")).contains(&HUGE_PAGES.to_owned()));
     assert!(tried(&facts("10", "1M")).contains(&"masu".to_owned()));
+    let held = |asked: &str, peak_rss_bytes, minor_faults| {
+        let memory =
+            Memory { peak_rss_bytes, minor_faults, os_page_bytes: 4096, ..Memory::default() };
+        tried(&Facts { memory, ..facts("10", asked) }).contains(&HUGE_PAGES.to_owned())
+    };
+    assert!(held("100M", 90 << 20, 25_000));
+    assert!(!held("100M", 1 << 20, 256), "threads' stacks are not touched");
+    assert!(!held("8G", 90 << 20, 25_000), "what is sparse would be held whole");
     assert_eq!(tried(&Facts::default()).len(), CANDIDATES.len(), "without counts nothing is known");
 }
 
@@ -420,7 +428,7 @@ fn findings_of(case: &str) -> Vec<Finding> {
     let (id, remedies) = match words[0] {
         "fine" => return fine_so_far(),
         "computes" => {
-            let computes = Finding::new(Id::CpuBound, Confidence::High, "It computes");
+            let computes = Finding::new(Id::CpuBound, Confidence::Low, "It computes");
             let computes = computes.seeing("in f").seeing(format!("{LESS_SURE}: others"));
             return [fine_so_far(), vec![computes]].concat();
         }
@@ -472,6 +480,7 @@ fn the_runs_decide_what_is_said() {
         let (kind, runs) = rest[at].split_once(':').unwrap();
         let runs = runs.trim().split("; ").filter(|run| !run.is_empty()).map(run_of).collect();
         let mut findings = with_trial(findings_of(kind), &proof(runs));
+        as_sure_as_memory(&Facts::default(), &mut findings);
         findings.sort_by_key(Finding::order);
         let below: Vec<&str> =
             rest[at + 1..].iter().map_while(|line| line.strip_prefix("  ")).collect();
@@ -488,4 +497,12 @@ fn the_runs_decide_what_is_said() {
         assert!(results.count() <= 1, "{}: {findings:?}", rest[at]);
         rest = &rest[at + 1..];
     }
+}
+
+#[test]
+fn a_remedy_that_was_tried_costs_the_memory_that_its_runs_held() {
+    let runs = proof(vec![remedy("masu", 0.81, 0.77, 0.86)]);
+    let finding = with_trial(findings_of("many high 0.2"), &runs).remove(0);
+    let masu = finding.remedies.iter().find(|one| one.variant.is_some()).unwrap();
+    assert_eq!(masu.cost, "memory ×1.10 at the peak");
 }
