@@ -40,6 +40,7 @@ pub mod results;
 pub mod statistics;
 pub mod summary;
 pub mod tables;
+mod written;
 
 // Comparisons.
 pub mod compare;

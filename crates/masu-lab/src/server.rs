@@ -48,7 +48,6 @@ pub use ready::Ready;
 pub use request::ServerRequest;
 use running::Running;
 use steady::Point;
-pub use urls::urls_of;
 
 pub(crate) const DEFAULT_BURST: Duration = Duration::from_secs(2);
 

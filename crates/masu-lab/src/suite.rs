@@ -13,11 +13,9 @@ use masu_run::parameter::Values;
 use masu_run::{Error, Hooks, Input, Limits, Parameter, Scratch, Spec};
 
 mod file;
-mod time;
 
+pub use crate::written::parse_duration;
 pub use file::{DEFAULT_BUDGET, MEMORY, parse_measure, parse_memory};
-pub use time::parse_duration;
-pub(crate) use time::written_budget;
 
 /// Rounds when the caller does not say: under 2 % noise (a virtual machine left alone) enough to
 /// find a 3 % difference in 19 of 20 tables of five variants. 20 rounds find it in 17.

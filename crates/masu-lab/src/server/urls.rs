@@ -19,7 +19,7 @@ const URLS_LISTED: usize = 3;
 /// # Errors
 ///
 /// [`Error::Load`] for a file that cannot be read or holds no URL, and for a line that is no URL.
-pub fn urls_of(load: Vec<String>, base: &Path) -> Result<Vec<String>, Error> {
+pub(super) fn urls_of(load: Vec<String>, base: &Path) -> Result<Vec<String>, Error> {
     let mut urls = Vec::new();
     for text in load {
         let Some(name) = text.strip_prefix('@') else {
