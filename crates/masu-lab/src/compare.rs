@@ -27,7 +27,7 @@ mod warm_up;
 use commands::Commands;
 use series::{Progress, Series};
 use surroundings::surroundings;
-use warm_up::{Remaining, Warm, WarmUps};
+use warm_up::{Warm, WarmUps};
 
 type Make<'m> =
     dyn for<'a> FnMut(&'a Prepared, Offsets) -> Result<Box<dyn Executor + 'a>, Error> + 'm;
@@ -284,6 +284,12 @@ fn check_criterion(plan: &Plan, criterion: Option<&Criterion>) -> Result<(), Err
     Ok(())
 }
 
+/// An executor that is warm, with its index of each row that was not left out.
+struct Remaining<'a> {
+    executor: Box<dyn Executor + 'a>,
+    places: Vec<usize>,
+}
+
 /// The records of a comparison when its timed runs start or go on.
 struct Begun {
     header: Option<Header>,
@@ -379,7 +385,7 @@ impl Engine<'_, '_> {
         let written = series::check_budget(plan, &cases)
             .and_then(|()| self.write_beginning(&header, &records));
         if let (Err(_), Some(warm)) = (&written, &mut warm) {
-            warm.finish()?;
+            warm.executor.finish()?;
         }
         written?;
         Ok((header, Begun { header: None, cases }, warm))
@@ -421,15 +427,15 @@ impl Engine<'_, '_> {
             if behind.is_finished {
                 continue;
             }
-            let (mut executor, is_warm): (Box<dyn Executor + 'p>, bool) = match warm.take() {
-                Some(warm) => (Box::new(warm), true),
+            let (mut executor, places, is_warm) = match warm.take() {
+                Some(Remaining { executor, places }) => (executor, places, true),
                 None => {
                     let offsets = offsets(header.seed, index, 1 + behind.runs.len());
                     let mut executor = (self.make)(prepared, offsets)?;
                     behind.warm_ups.iter().for_each(|warm| executor.recall(warm.peak_rss_bytes));
                     // A case that was just warmed up needs no second warm-up, unless it has to stay warm.
                     let is_warm = begun.header.is_none() && !executor.is_kept_warm();
-                    (executor, is_warm)
+                    (executor, (0..prepared.rows.len()).collect(), is_warm)
                 }
             };
             let made = if is_warm {
@@ -445,6 +451,7 @@ impl Engine<'_, '_> {
                     until: self.options.until,
                     open: self.options.open,
                     executor: &mut *executor,
+                    places,
                     journal: &mut self.journal,
                     progress: &mut progress,
                     stop: self.stop,
