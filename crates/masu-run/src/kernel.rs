@@ -308,6 +308,11 @@ pub fn cpu_time(pid: libc::pid_t) -> Option<Duration> {
     Some(Duration::new(u64::try_from(time.tv_sec).ok()?, nanoseconds))
 }
 
+/// Seconds of CPU time of all threads of this process.
+pub fn own_cpu_s() -> f64 {
+    nanoseconds(ClockId::ProcessCPUTime) as f64 / 1e9
+}
+
 /// The ending of `pid`, a child of ours; the child stays to be reaped, so that its number stays its own.
 pub fn ended(pid: libc::pid_t) -> Option<Status> {
     let flags = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;

@@ -92,7 +92,7 @@ impl Servers<'_> {
         // reported separately.
         let load_s = match &command {
             Some((_, run)) => run.user_s + run.sys_s,
-            None => met.iter().chain(&at_rate).map(|met| met.client_cpu.as_secs_f64()).sum(),
+            None => met.iter().chain(&at_rate).map(|met| met.client_cpu_s).sum(),
         };
         let own_s = used.user_s + used.sys_s;
         let run = Run {
