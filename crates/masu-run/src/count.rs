@@ -10,8 +10,8 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::Error;
 use crate::error::Doing;
+use crate::{Error, Variant};
 
 const VARIABLE: &str = "MASU_COUNT_FILE";
 
@@ -66,6 +66,19 @@ impl CountPage {
     /// The variables to set in the environment of the counted program, besides the preload.
     pub fn variables(&self) -> [(&'static str, &Path); 1] {
         [(VARIABLE, &self.path)]
+    }
+
+    /// The variant that counts into the page, by the counting build at `library`.
+    pub fn variant(&self, library: &Path) -> Variant {
+        let variable =
+            |(name, path): (&str, &Path)| (name.to_owned(), path.to_string_lossy().into_owned());
+        Variant {
+            label: "counting".to_owned(),
+            allocator: "masu".to_owned(),
+            library: Some(library.to_owned()),
+            variables: self.variables().map(variable).to_vec(),
+            ..Variant::default()
+        }
     }
 
     /// The counts so far; exact once every counted process has ended.

@@ -88,15 +88,7 @@ fn count(
 ) -> Result<(Run, Option<u64>), Error> {
     let name = format!("masu-requests-{}", std::process::id());
     let page = CountPage::create(&std::env::temp_dir().join(name))?;
-    let variables = page.variables().map(|(name, path)| (name.to_owned(), text(path)));
-    let variant = Variant {
-        label: "counting".to_owned(),
-        allocator: "masu".to_owned(),
-        library: Some(counting.to_owned()),
-        variables: variables.to_vec(),
-        ..Variant::default()
-    };
-    let run = execute_under(workload, &variant, conditions, stop)?;
+    let run = execute_under(workload, &page.variant(counting), conditions, stop)?;
     let totals = page.totals()?;
     Ok((run, (totals.programs > 0).then_some(totals.requests)))
 }
