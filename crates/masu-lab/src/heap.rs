@@ -209,40 +209,14 @@ fn drop_allocator(frames: &mut Vec<Frame>) {
 /// allocation path.
 pub(crate) fn is_allocator(function: &str) -> bool {
     const NAMES: &[&str] = &[
-        "malloc",
-        "calloc",
-        "realloc",
-        "reallocarray",
-        "aligned_alloc",
-        "posix_memalign",
-        "memalign",
-        "valloc",
-        "pvalloc",
-        "cfree",
-        "__rust_alloc",
-        "__rust_realloc",
-        "__rust_alloc_zeroed",
-        "__rdl_alloc",
-        "__rg_alloc",
-        "__rg_realloc",
-        "__rg_alloc_zeroed",
-        "__libc_malloc",
-        "__libc_calloc",
-        "__libc_realloc",
-        "__libc_memalign",
-        "exchange_malloc",
+        "malloc", "calloc", "realloc", "reallocarray", "aligned_alloc", "posix_memalign",
+        "memalign", "valloc", "pvalloc", "cfree", "__rust_alloc", "__rust_realloc",
+        "__rust_alloc_zeroed", "__rdl_alloc", "__rg_alloc", "__rg_realloc", "__rg_alloc_zeroed",
+        "__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_memalign", "exchange_malloc",
     ];
     const BEGINNINGS: &[&str] = &[
-        "masu::",
-        "<masu::",
-        "alloc_core::",
-        "<alloc_core::",
-        "operator new",
-        "alloc::alloc::",
-        "<alloc::alloc::",
-        "__rustc::",
-        "_Zn",
-        "libmasu",
+        "masu::", "<masu::", "alloc_core::", "<alloc_core::", "operator new", "alloc::alloc::",
+        "<alloc::alloc::", "__rustc::", "_Zn", "libmasu",
     ];
     NAMES.contains(&function) || BEGINNINGS.iter().any(|start| function.starts_with(start))
 }

@@ -148,16 +148,8 @@ fn is_wrapper(function: &str) -> bool {
 /// its file.
 fn is_of_language(frame: &Frame) -> bool {
     const NAMES: [&str; 10] = [
-        "std::",
-        "<std::",
-        "alloc::",
-        "<alloc::",
-        "core::",
-        "<core::",
-        "hashbrown::",
-        "<hashbrown::",
-        "__gnu_cxx::",
-        "<T as ",
+        "std::", "<std::", "alloc::", "<alloc::", "core::", "<core::", "hashbrown::",
+        "<hashbrown::", "__gnu_cxx::", "<T as ",
     ];
     const SOURCES: [&str; 3] = ["/rustc/", "/include/c++/", "/lib/rustlib/src/"];
     const FILES: [&str; 7] =

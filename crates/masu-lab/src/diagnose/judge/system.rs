@@ -27,18 +27,8 @@ const LEAST_S: f64 = 0.1;
 
 /// Calls that have findings of their own, or that every program makes at its start and its end.
 const OTHERS: [&str; 12] = [
-    "brk",
-    "mmap",
-    "munmap",
-    "madvise",
-    "mprotect",
-    "mremap",
-    "futex",
-    "execve",
-    "clone",
-    "clone3",
-    "vfork",
-    "exit_group",
+    "brk", "mmap", "munmap", "madvise", "mprotect", "mremap", "futex", "execve", "clone", "clone3",
+    "vfork", "exit_group",
 ];
 
 /// Stops take up to this many times their price of CPU time: caches are cold after a program ran for long.
