@@ -165,18 +165,10 @@ pub struct Comparison {
     pub stopped: bool,
 }
 
-/// Measures `plan`. `observe` is called for each event, between runs, never during one.
-///
-/// # Errors
-///
-/// [`Error::Request`] for a case without rows or with two equal labels, and for no rounds;
-/// [`Error::NotInEffect`] when a warm-up shows that the library of a variant that must work did not
-/// serve the program; [`Error::WarmUp`] when a warm-up run is killed by a limit; [`Error::Stopped`]
-/// when stopped before the first timed run; [`Error::Request`] too for a budget in which no verdict is possible, and
-/// for a criterion about a variant that is not compared; [`Error::Resume`] when the results to go on with are
-/// those of another plan; [`Error::Hook`] and [`Error::Scratch`] for hooks and folders around the runs;
-/// [`Error::System`] when the system or the results file refuses. A stop later returns what was
-/// measured, with [`Comparison::stopped`] set; [`Event::CutShort`] has what was measured before a later error.
+/// Measures `plan`. `observe` is called for each event, between runs, never during one. A warm-up that a limit ends is
+/// an error, and so is one which shows that a variant that must work does not. A stop before the first timed run is
+/// [`Error::Stopped`]; a later one returns what was measured, with [`Comparison::stopped`] set. [`Event::CutShort`] has
+/// what was measured before a later error.
 pub fn compare(
     plan: &Plan,
     options: &Options,

@@ -135,12 +135,8 @@ pub enum Step {
 ///
 /// A short program that counting slowed down much runs a second time, uncounted, except with [`Options::once`]. The
 /// program's output is read and not shown. Its processes have the rights that they have in
-/// [`calls::count`](masu_run::calls::count()). A run that [`Stop`] ends is judged by the part that was seen.
-///
-/// # Errors
-///
-/// [`Error::System`] if the program cannot be started or watched, [`Error::Stopped`] if it was stopped before it began.
-/// If the system permits no tracing, system calls are not counted, and [`Diagnosis::not_seen`] says so.
+/// [`calls::count`](masu_run::calls::count()). A run that [`Stop`] ends is judged by the part that was seen. If the
+/// system permits no tracing, system calls are not counted, and [`Diagnosis::not_seen`] says so.
 pub fn diagnose(
     workload: &Workload,
     variant: &Variant,

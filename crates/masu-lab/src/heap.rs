@@ -85,10 +85,6 @@ pub struct Profile {
 
 impl Profile {
     /// Reads a profile and finds the names, in the files that the program had mapped.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read, or is no profile of masu's.
     pub fn read(path: &Path) -> Result<Profile, Error> {
         let wrong = |reason: String| Error::HeapProfile { path: path.to_owned(), reason };
         let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;

@@ -81,13 +81,8 @@ struct Burst {
 }
 
 impl Client {
-    /// A client without connections; the first burst opens them.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] for a plan without targets, with targets of several servers, without
-    /// connections or with a rate that is not positive; [`Error::System`] when threads cannot be
-    /// started.
+    /// A client without connections; the first burst opens them. An error for a plan without targets, with targets of
+    /// several servers, without connections or with a rate that is not positive.
     pub fn new(plan: LoadPlan) -> Result<Client, Error> {
         plan.check()?;
         // Half of the CPUs, so that the server has as many: a client that takes them all measures itself.

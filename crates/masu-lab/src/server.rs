@@ -103,10 +103,6 @@ impl ServerPlan {
     }
 
     /// Finds the mistakes that are visible before anything is started.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] for a load that cannot be made.
     pub fn check(&self) -> Result<(), Error> {
         match &self.load {
             Load::Command(_) => Ok(()),

@@ -118,11 +118,7 @@ impl Suite {
         Suite { name: None, rounds, entries: vec![entry], values: Values::new() }
     }
 
-    /// Replaces one of the suite's values.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`] for a name that the suite does not have, and for several values.
+    /// Replaces one of the suite's values. A name that the suite does not have is an error.
     pub fn set(&mut self, parameter: &Parameter) -> Result<(), Error> {
         let wrong = |reason: String| Error::Parameter { parameter: parameter.name.clone(), reason };
         let known: Vec<&str> = self.values.iter().map(|(name, _)| name.as_str()).collect();
@@ -137,11 +133,8 @@ impl Suite {
         Ok(())
     }
 
-    /// Drops every workload except `names`, and every value that only the dropped workloads used.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Request`] for a name that no workload has.
+    /// Drops every workload except `names`, and every value that only the dropped workloads used. A name that no
+    /// workload has is an error.
     pub fn keep_only(&mut self, names: &[String]) -> Result<(), Error> {
         if let Some(name) = names.iter().find(|name| self.entries.iter().all(|e| e.name != **name))
         {

@@ -41,12 +41,8 @@ pub struct CountPage {
 }
 
 impl CountPage {
-    /// Makes an empty page: a new file at `path`, which must be absolute, because programs change
-    /// their working folder. Only this user may write to it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] where there is such a file already, or it cannot be made.
+    /// Makes an empty page: a new file at `path`, which must be absolute, because programs change their working folder.
+    /// Only this user may write to it. A file that is there already is an error.
     pub fn create(path: &Path) -> Result<CountPage, Error> {
         let doing = || format!("making the count page {}", path.display());
         if !path.is_absolute() {
@@ -82,10 +78,6 @@ impl CountPage {
     }
 
     /// The counts so far; exact once every counted process has ended.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] where the file cannot be read, or a program has destroyed it.
     pub fn totals(&self) -> Result<Totals, Error> {
         let doing = || format!("reading the count page {}", self.path.display());
         let mut content = Vec::new();

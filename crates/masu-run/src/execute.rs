@@ -238,10 +238,6 @@ impl From<Limits> for Conditions {
 }
 
 /// Runs `workload` once under `variant` with nothing special but limits: see `execute_under`.
-///
-/// # Errors
-///
-/// As `execute_under`.
 pub fn execute(
     workload: &Workload,
     variant: &Variant,
@@ -254,10 +250,6 @@ pub fn execute(
 /// Runs `workload` once under `variant` and measures it. Runs of one process wait for each other:
 /// two at once would disturb each other. Every process that becomes a child of this process
 /// in that time counts as left behind by the run and is killed, so start nothing else then.
-///
-/// # Errors
-///
-/// As [`execute`](execute()).
 pub fn execute_under(
     workload: &Workload,
     variant: &Variant,
@@ -268,10 +260,6 @@ pub fn execute_under(
 }
 
 /// [`execute_under`], while `look` looks at the processes now and then.
-///
-/// # Errors
-///
-/// As [`execute`](execute()).
 pub fn execute_watched(
     workload: &Workload,
     variant: &Variant,

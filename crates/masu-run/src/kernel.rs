@@ -323,10 +323,6 @@ pub fn ended(pid: libc::pid_t) -> Option<Status> {
 
 /// Makes orphaned descendants children of this process instead of init's, and has the kernel keep the endings of
 /// children: this process's parent may have it ignore them, and then nothing is kept.
-///
-/// # Errors
-///
-/// The kernel's.
 pub fn become_subreaper() -> io::Result<()> {
     // SAFETY: The default takes no function of this process.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
@@ -408,11 +404,7 @@ pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
 }
 
 /// Waits until one of `descriptors` can be read (or was closed at its other end) or `patience` has run out. Returns
-/// which can be read.
-///
-/// # Errors
-///
-/// The kernel's, except for a signal that came between.
+/// which can be read. A signal that comes between is no error.
 pub fn wait_readable<const N: usize>(
     descriptors: [Option<BorrowedFd<'_>>; N],
     patience: Duration,

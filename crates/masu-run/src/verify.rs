@@ -34,11 +34,8 @@ pub struct Evidence {
 /// Runs `workload` once under `variant`, traced, and proves that the variant took effect. A
 /// variant without a library needs no proof and is run without tracing.
 ///
-/// A run that [`Stop`] or a limit cut short is returned without a proof: see [`Run::ending`].
-///
-/// # Errors
-///
-/// [`Error::NotInEffect`] where the library did not serve the program, else as [`execute`](crate::execute::execute).
+/// A run that [`Stop`] or a limit cut short is returned without a proof: see [`Run::ending`]. [`Error::NotInEffect`]
+/// where the library did not serve the program.
 pub fn verify(
     workload: &Workload,
     variant: &Variant,

@@ -57,12 +57,9 @@ pub enum Hold {
     Attached,
 }
 
-/// Looks at the process `pid` for `patience` (less if it ends, or [`Stop`] asks to) and says why it is slow.
-///
-/// # Errors
-///
-/// [`Error::Ended`] if there is no such process, [`Error::Process`] if it belongs to another user, may not be attached to
-/// or ends before, if it is a thread, or if a signal has stopped it.
+/// Looks at the process `pid` for `patience` (less if it ends, or [`Stop`] asks to) and says why it is slow. An error
+/// if there is no such process, if it belongs to another user, may not be attached to or ends before, if it is a
+/// thread, or if a signal has stopped it.
 pub fn diagnose_running(
     pid: u32,
     patience: Duration,

@@ -117,10 +117,6 @@ impl Trial {
 
     /// Makes the runs, until all is decided or their time is over. If time is left, further candidates follow, one by
     /// one: candidates that enough rounds left undecided do not take the time of the next one.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`prove`](prove::prove()).
     pub fn make(
         &mut self,
         stop: &Stop,
@@ -195,11 +191,8 @@ impl Trial {
 
 /// The trial that is worth making after a diagnosis.
 ///
-/// `None` if the cause lies elsewhere, so that nothing about memory is denied or advised.
-///
-/// # Errors
-///
-/// The reason why the program cannot be tried, as one sentence for [`Diagnosis::not_seen`].
+/// `None` if the cause lies elsewhere, so that nothing about memory is denied or advised. An error is the reason why
+/// the program cannot be tried, as one sentence for [`Diagnosis::not_seen`].
 pub fn after(
     diagnosis: &Diagnosis,
     workload: &Workload,

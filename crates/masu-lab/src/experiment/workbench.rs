@@ -109,12 +109,8 @@ pub fn source_above(start: &Path) -> Option<PathBuf> {
 }
 
 impl<'a> Workbench<'a> {
-    /// The workbench of `experiment`; makes its folders.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] where a folder cannot be made or written into; [`Error::Request`] where the path of one is no
-    /// text, which commands and suites take paths for.
+    /// The workbench of `experiment`; makes its folders. Their paths must be text, which commands and suites take paths
+    /// for.
     pub fn open(experiment: &Experiment, asked: Asked<'a>) -> Result<Workbench<'a>, Error> {
         let bench = Workbench {
             name: experiment.name,

@@ -72,13 +72,9 @@ where
 }
 
 impl ServerRequest {
-    /// The plan, without a counting library; relative paths start at `base`. Where no check is given, a server is ready when
-    /// the first URL is answered, or under a load command when its port takes connections.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] for a load that cannot be made, or for settings that exclude each other; [`Error::System`] for a
-    /// body that cannot be read.
+    /// The plan, without a counting library; relative paths start at `base`. Where no check is given, a server is ready
+    /// when the first URL is answered, or under a load command when its port takes connections. Settings that exclude
+    /// each other are an error.
     pub fn plan(mut self, base: &Path) -> Result<ServerPlan, Error> {
         self.load = urls_of(self.load, base)?;
         let wrong = |load: &str, reason: &str| {

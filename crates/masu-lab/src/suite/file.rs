@@ -194,22 +194,14 @@ pub fn parse_memory(text: &str) -> Option<u64> {
     parse_size(text).filter(|size| *size >= 1 << 20)
 }
 
-/// The measure that results call `name`; a `-` may stand for `_`.
-///
-/// # Errors
-///
-/// A sentence with the known names.
+/// The measure that results call `name`; a `-` may stand for `_`. The error has all names.
 pub fn parse_measure(name: &str) -> Result<Measure, String> {
     name.replace('-', "_").parse()
 }
 
 impl Suite {
-    /// Reads the suite file at `path`. Relative paths in it start at its own folder.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] when the file cannot be read; [`Error::Suite`] with the line for anything
-    /// in it that is not understood, unknown keys included.
+    /// Reads the suite file at `path`. Relative paths in it start at its own folder. Anything that is not understood is
+    /// an error with its line, unknown keys included.
     pub fn read(path: &Path) -> Result<Suite, Error> {
         let text =
             fs::read_to_string(path).doing(|| format!("reading the suite {}", path.display()))?;
@@ -217,10 +209,6 @@ impl Suite {
     }
 
     /// The suite in `text`, as if `text` stood in the file at `path`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Suite`], as for [`read`](Self::read).
     pub fn parse(path: &Path, text: &str) -> Result<Suite, Error> {
         let wrong = |place: usize, reason: String| {
             let before = text.get(..place).unwrap_or(text);

@@ -57,13 +57,9 @@ pub(super) fn accuse_variant(
     })
 }
 
-/// Checks whether the program ended at its warm-up under `variant` as it does not under the reference,
-/// whose warm-up ended in `reference`, in a way that leaves nothing to compare. Where it crashed, `bound_deep` may name a
-/// library that was opened with `RTLD_DEEPBIND`.
-///
-/// # Errors
-///
-/// [`Error::CannotRun`] where the malloc is to blame.
+/// Checks whether the program ended at its warm-up under `variant` as it does not under the reference, whose warm-up
+/// ended in `reference`, in a way that leaves nothing to compare. Where it crashed, `bound_deep` may name a library
+/// that was opened with `RTLD_DEEPBIND`. [`Error::CannotRun`] where the malloc is to blame.
 pub fn accuse_pair(
     variant: &Variant,
     run: &Run,
