@@ -114,10 +114,6 @@ mod tests {
             Some(Known::Number(None))
         }
 
-        fn rows(&self, _: &str) -> Vec<(String, String)> {
-            Vec::new()
-        }
-
         fn is_empty(&self) -> bool {
             true
         }
