@@ -21,6 +21,7 @@ pub use shape::Shape;
 pub(crate) use table::{amount, phrase, share};
 
 use masu_run::error::Error;
+use masu_run::once::once;
 use message::Message;
 use names::Names;
 
@@ -116,11 +117,7 @@ impl Profile {
             *own = own.with(sums, i64::saturating_sub);
         }
         self.stacks.retain(|_, sums| *sums != Sums::default());
-        for remark in before.remarks {
-            if !self.remarks.contains(&remark) {
-                self.remarks.push(remark);
-            }
-        }
+        self.remarks = once(self.remarks.into_iter().chain(before.remarks));
         self
     }
 

@@ -1,5 +1,6 @@
 //! The executors that the engine drives, whatever a run is: commands and servers.
 
+use crate::once::gathered;
 use crate::{Error, Evidence, Run, Stop};
 
 /// Brings the rows of a case to run and measures them, again and again: commands that run to their end, or servers that
@@ -44,12 +45,6 @@ pub struct Remarks {
 
 /// Each of `said`, remarks with the labels of their variants, once: the remark, and all its labels (`masu, jemalloc`).
 pub fn once_each<'a>(said: impl Iterator<Item = (&'a str, String)>) -> Vec<(String, String)> {
-    let mut all: Vec<(String, String)> = Vec::new();
-    for (label, remark) in said {
-        match all.iter_mut().find(|(known, _)| *known == remark) {
-            Some((_, labels)) => *labels += &format!(", {label}"),
-            None => all.push((remark, label.to_owned())),
-        }
-    }
-    all
+    let all = gathered(said.map(|(label, remark)| (remark, label))).into_iter();
+    all.map(|(remark, labels)| (remark, labels.join(", "))).collect()
 }

@@ -25,6 +25,7 @@ pub mod error;
 pub mod kernel;
 pub mod mapping;
 pub mod named;
+pub mod once;
 pub mod proc_files;
 pub mod quantity;
 pub mod random;

@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::execute::{Conditions, execute_under};
+use crate::once::gathered;
 use crate::trace::{Seen, run_traced};
 use crate::{Ending, Error, Run, Stop, Variant, Workload};
 
@@ -107,16 +108,10 @@ impl Evidence {
     /// which may have called one.
     fn counted(mut self, is_whole: bool) -> Evidence {
         for list in [&mut self.served, &mut self.idle, &mut self.not_served] {
-            let mut counts: Vec<(String, usize)> = Vec::new();
-            for entry in list.drain(..) {
-                match counts.iter_mut().find(|(known, _)| *known == entry) {
-                    Some((_, times)) => *times += 1,
-                    None => counts.push((entry, 1)),
-                }
-            }
-            list.extend(counts.into_iter().map(|(entry, times)| match times {
+            let counts = gathered(list.drain(..).map(|entry| (entry, ())));
+            list.extend(counts.into_iter().map(|(entry, times)| match times.len() {
                 1 => entry,
-                _ => format!("{entry} ({times} times)"),
+                times => format!("{entry} ({times} times)"),
             }));
         }
         if is_whole && self.served.is_empty() && self.not_served.is_empty() {

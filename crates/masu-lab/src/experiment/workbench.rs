@@ -19,6 +19,7 @@ use crate::{Checkup, CompareOptions, Comparison, Plan, Suite, compare};
 use masu_run::calls::{self, Calls};
 use masu_run::error::Doing;
 use masu_run::execute::{self, Conditions, Ending};
+use masu_run::once::gathered;
 use masu_run::{
     Error, Input, Libc, Limits, Parameter, Prices, Program, Run, Spec, Stop, Variant, Workload,
 };
@@ -375,20 +376,15 @@ impl<'a> Workbench<'a> {
 
 /// The rows of `table` with runs that failed, and the reason; rows with one reason together.
 fn failures(table: &Table) -> Vec<(String, String)> {
-    let mut rows: Vec<(String, Vec<&str>)> = Vec::new();
-    for (index, variant) in table.case.variants.iter().enumerate() {
+    let failed = table.case.variants.iter().enumerate().filter_map(|(index, variant)| {
         let mut own = table.runs.iter().filter(|run| run.variant == index);
-        let Some(failed) = own.find(|run| run.ending != Ending::Exited(0)) else { continue };
-        let reason = failure(failed);
-        match rows.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, labels)) => labels.push(&variant.label),
-            None => rows.push((reason, vec![&variant.label])),
-        }
-    }
+        let failed = own.find(|run| run.ending != Ending::Exited(0))?;
+        Some((failure(failed), variant.label.as_str()))
+    });
     let named = |(reason, labels): (String, Vec<&str>)| {
         (format!("runs of {} under {}", table.case.name, labels.join(", ")), reason)
     };
-    rows.into_iter().map(named).collect()
+    gathered(failed).into_iter().map(named).collect()
 }
 
 /// The ending of a run that failed, with the program's last words.
