@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::execute::{Conditions, execute_under};
+use crate::execute::{Conditions, execute};
 use crate::once::gathered;
 use crate::trace::{Seen, run_traced};
 use crate::{Ending, Error, Run, Stop, Variant, Workload};
@@ -44,7 +44,7 @@ pub fn verify(
     stop: &Stop,
 ) -> Result<(Run, Evidence), Error> {
     let Some(library) = &variant.library else {
-        let run = execute_under(workload, variant, conditions, stop)?;
+        let run = execute(workload, variant, conditions, stop)?;
         crash::accuse_variant(workload, variant, &run, stop)?;
         return Ok((run, Evidence::default()));
     };

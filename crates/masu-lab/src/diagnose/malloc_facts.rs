@@ -14,7 +14,7 @@ use super::facts::{Inside, Site};
 use super::repeats::other_run;
 use crate::heap::{Frame, Profile, Sums, written_in};
 use masu_run::execute::tree::Pid;
-use masu_run::execute::{Conditions, Look, execute_under, execute_watched};
+use masu_run::execute::{Conditions, Look, execute, execute_watched};
 use masu_run::process::{self, Observer};
 use masu_run::{CountPage, Error, Run, Scratch, ScratchFolder, Stop, Variant, Workload};
 
@@ -88,7 +88,7 @@ fn count(
 ) -> Result<(Run, Option<u64>), Error> {
     let name = format!("masu-requests-{}", std::process::id());
     let page = CountPage::create(&std::env::temp_dir().join(name))?;
-    let run = execute_under(workload, &page.variant(counting), conditions, stop)?;
+    let run = execute(workload, &page.variant(counting), conditions, stop)?;
     let totals = page.totals()?;
     Ok((run, (totals.programs > 0).then_some(totals.requests)))
 }

@@ -338,8 +338,8 @@ impl<'a> Workbench<'a> {
         if self.is_over() {
             return None;
         }
-        let made =
-            execute::execute(workload, &Variant::default(), &Limits::default(), self.asked.stop);
+        let conditions = Conditions::default();
+        let made = execute::execute(workload, &Variant::default(), &conditions, self.asked.stop);
         self.succeeded(what, made)
     }
 
@@ -348,7 +348,7 @@ impl<'a> Workbench<'a> {
         if self.is_over() {
             return None;
         }
-        let conditions = Conditions::from(Limits::default());
+        let conditions = Conditions::default();
         let counted = calls::count(workload, variant, &conditions, self.asked.stop);
         let what = format!("the calls under {}", variant.label);
         let (run, calls) = self.noted(&what, counted)?;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::execute::{Conditions, execute_under};
+use crate::execute::{Conditions, execute};
 use crate::{Ending, Error, Input, Limits, Run, Stop, Variant, Workload, kernel};
 
 /// A program that does nothing but start; `true` would not even ask for memory.
@@ -124,7 +124,7 @@ fn harmless_run(workload: &Workload, variant: &Variant, stop: &Stop) -> Result<O
     let harmless = Workload::new(HARMLESS, Input::Empty).ok().filter(is_fit);
     let Some(harmless) = harmless else { return Ok(None) };
     let limits = Limits { time: Some(HARMLESS_TIME), memory_bytes: None };
-    execute_under(&harmless, variant, &Conditions::from(limits), stop).map(Some)
+    execute(&harmless, variant, &Conditions::from(limits), stop).map(Some)
 }
 
 /// The first lines of a run's standard error, as a part of a sentence; empty for no lines.
