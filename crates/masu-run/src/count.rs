@@ -59,20 +59,13 @@ impl CountPage {
         Ok(page)
     }
 
-    /// The variables to set in the environment of the counted program, besides the preload.
-    pub fn variables(&self) -> [(&'static str, &Path); 1] {
-        [(VARIABLE, &self.path)]
-    }
-
     /// The variant that counts into the page, by the counting build at `library`.
     pub fn variant(&self, library: &Path) -> Variant {
-        let variable =
-            |(name, path): (&str, &Path)| (name.to_owned(), path.to_string_lossy().into_owned());
         Variant {
             label: "counting".to_owned(),
             allocator: "masu".to_owned(),
             library: Some(library.to_owned()),
-            variables: self.variables().map(variable).to_vec(),
+            variables: vec![(VARIABLE.to_owned(), self.path.to_string_lossy().into_owned())],
             ..Variant::default()
         }
     }
@@ -127,8 +120,10 @@ mod tests {
     fn a_new_page_has_counted_nothing() {
         let page = CountPage::create(&fresh("new")).unwrap();
         assert_eq!(page.totals().unwrap(), Totals::default());
-        let [(name, path)] = page.variables();
-        assert_eq!((name, path), ("MASU_COUNT_FILE", page.path.as_path()));
+        let [(name, path)] = &page.variant(Path::new("counting.so")).variables[..] else {
+            panic!()
+        };
+        assert_eq!((&**name, Path::new(path)), ("MASU_COUNT_FILE", page.path.as_path()));
     }
 
     #[test]
