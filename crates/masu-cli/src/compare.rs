@@ -13,7 +13,7 @@ use masu_lab::compare::{Destination, Event};
 use masu_lab::plan::Mallocs;
 use masu_lab::report::{self, Document, Format};
 use masu_lab::results::{self, LeftOut, Record, Rounds};
-use masu_lab::server::{ServerRequest, urls_of};
+use masu_lab::server::ServerRequest;
 use masu_lab::statistics::DEFAULT_PRECISION;
 use masu_lab::suite::{Choice, DEFAULT_BUDGET, DEFAULT_ROUNDS, Entry, Source};
 use masu_lab::summary::{Criterion, Gate, Held, Standing, decide, gate};
@@ -246,14 +246,11 @@ fn server(arguments: arguments::Server) -> Result<Option<ServerPlan>> {
     if !arguments.server {
         return Ok(None);
     }
-    let body = arguments
-        .load_body
-        .map(|path| std::fs::read(&path).with_context(|| format!("reading {}", path.display())));
     let asked = ServerRequest {
         ready: arguments.ready,
         ready_within: arguments.ready_within,
-        load: urls_of(arguments.load, "".as_ref())?,
-        body: body.transpose()?,
+        load: arguments.load,
+        load_body: arguments.load_body,
         connections: arguments.connections,
         rate: arguments.rate,
         latency_rate: arguments.latency_rate,
@@ -261,7 +258,7 @@ fn server(arguments: arguments::Server) -> Result<Option<ServerPlan>> {
         burst: arguments.burst,
         one_at_a_time: arguments.one_at_a_time,
     };
-    Ok(Some(asked.plan()?))
+    Ok(Some(asked.plan("".as_ref())?))
 }
 
 fn from_file(path: PathBuf, arguments: arguments::Compare) -> Result<Suite> {

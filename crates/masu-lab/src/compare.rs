@@ -27,7 +27,7 @@ mod warm_up;
 use commands::Commands;
 use series::{Progress, Series};
 use surroundings::surroundings;
-use warm_up::{Remaining, Warm, WarmUps};
+use warm_up::{Warm, WarmUps};
 
 type Make<'m> =
     dyn for<'a> FnMut(&'a Prepared, Offsets) -> Result<Box<dyn Executor + 'a>, Error> + 'm;
@@ -165,18 +165,10 @@ pub struct Comparison {
     pub stopped: bool,
 }
 
-/// Measures `plan`. `observe` is called for each event, between runs, never during one.
-///
-/// # Errors
-///
-/// [`Error::Request`] for a case without rows or with two equal labels, and for no rounds;
-/// [`Error::NotInEffect`] when a warm-up shows that the library of a variant that must work did not
-/// serve the program; [`Error::WarmUp`] when a warm-up run is killed by a limit; [`Error::Stopped`]
-/// when stopped before the first timed run; [`Error::Request`] too for a budget in which no verdict is possible, and
-/// for a criterion about a variant that is not compared; [`Error::Resume`] when the results to go on with are
-/// those of another plan; [`Error::Hook`] and [`Error::Scratch`] for hooks and folders around the runs;
-/// [`Error::System`] when the system or the results file refuses. A stop later returns what was
-/// measured, with [`Comparison::stopped`] set; [`Event::CutShort`] has what was measured before a later error.
+/// Measures `plan`. `observe` is called for each event, between runs, never during one. A warm-up that a limit ends is
+/// an error, and so is one which shows that a variant that must work does not. A stop before the first timed run is
+/// [`Error::Stopped`]; a later one returns what was measured, with [`Comparison::stopped`] set. [`Event::CutShort`] has
+/// what was measured before a later error.
 pub fn compare(
     plan: &Plan,
     options: &Options,
@@ -284,6 +276,12 @@ fn check_criterion(plan: &Plan, criterion: Option<&Criterion>) -> Result<(), Err
     Ok(())
 }
 
+/// An executor that is warm, with its index of each row that was not left out.
+struct Remaining<'a> {
+    executor: Box<dyn Executor + 'a>,
+    places: Vec<usize>,
+}
+
 /// The records of a comparison when its timed runs start or go on.
 struct Begun {
     header: Option<Header>,
@@ -379,7 +377,7 @@ impl Engine<'_, '_> {
         let written = series::check_budget(plan, &cases)
             .and_then(|()| self.write_beginning(&header, &records));
         if let (Err(_), Some(warm)) = (&written, &mut warm) {
-            warm.finish()?;
+            warm.executor.finish()?;
         }
         written?;
         Ok((header, Begun { header: None, cases }, warm))
@@ -421,15 +419,15 @@ impl Engine<'_, '_> {
             if behind.is_finished {
                 continue;
             }
-            let (mut executor, is_warm): (Box<dyn Executor + 'p>, bool) = match warm.take() {
-                Some(warm) => (Box::new(warm), true),
+            let (mut executor, places, is_warm) = match warm.take() {
+                Some(Remaining { executor, places }) => (executor, places, true),
                 None => {
                     let offsets = offsets(header.seed, index, 1 + behind.runs.len());
                     let mut executor = (self.make)(prepared, offsets)?;
                     behind.warm_ups.iter().for_each(|warm| executor.recall(warm.peak_rss_bytes));
                     // A case that was just warmed up needs no second warm-up, unless it has to stay warm.
                     let is_warm = begun.header.is_none() && !executor.is_kept_warm();
-                    (executor, is_warm)
+                    (executor, (0..prepared.rows.len()).collect(), is_warm)
                 }
             };
             let made = if is_warm {
@@ -445,6 +443,7 @@ impl Engine<'_, '_> {
                     until: self.options.until,
                     open: self.options.open,
                     executor: &mut *executor,
+                    places,
                     journal: &mut self.journal,
                     progress: &mut progress,
                     stop: self.stop,

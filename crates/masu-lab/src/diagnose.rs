@@ -135,12 +135,8 @@ pub enum Step {
 ///
 /// A short program that counting slowed down much runs a second time, uncounted, except with [`Options::once`]. The
 /// program's output is read and not shown. Its processes have the rights that they have in
-/// [`calls::count`](masu_run::calls::count()). A run that [`Stop`] ends is judged by the part that was seen.
-///
-/// # Errors
-///
-/// [`Error::System`] if the program cannot be started or watched, [`Error::Stopped`] if it was stopped before it began.
-/// If the system permits no tracing, system calls are not counted, and [`Diagnosis::not_seen`] says so.
+/// [`calls::count`](masu_run::calls::count()). A run that [`Stop`] ends is judged by the part that was seen. If the
+/// system permits no tracing, system calls are not counted, and [`Diagnosis::not_seen`] says so.
 pub fn diagnose(
     workload: &Workload,
     variant: &Variant,
@@ -155,7 +151,7 @@ pub fn diagnose(
     let conditions =
         Conditions { terminal: options.terminal, ..Conditions::from(options.limits.clone()) };
     let mut not_seen = Vec::new();
-    let mut before_s = own_cpu_s();
+    let mut before_s = kernel::own_cpu_s();
     let refusal = refusal();
     let (mut run, mut calls, mut seen) =
         watch(workload, variant, &conditions, stop, refusal.is_none())?;
@@ -167,7 +163,7 @@ pub fn diagnose(
         not_seen.push(of_a_tracer(is_to_run_again).to_owned());
         if is_to_run_again {
             tell(Step::Uncounted);
-            before_s = own_cpu_s();
+            before_s = kernel::own_cpu_s();
             (run, calls, seen) = watch(workload, variant, &conditions, stop, false)?;
         }
     }
@@ -180,7 +176,7 @@ pub fn diagnose(
         ));
     }
     let mut facts = gathered(workload, variant, &run, calls.as_ref(), seen);
-    facts.others = others(&run, own_cpu_s() - before_s, facts.cpus);
+    facts.others = others(&run, kernel::own_cpu_s() - before_s, facts.cpus);
     if let Some(means) = &options.inside
         && !stop.requested()
     {
@@ -193,7 +189,7 @@ pub fn diagnose(
     note_counting(&mut facts);
     if !options.once && counting::is_much(&facts) && !stop.requested() {
         tell(Step::Undisturbed);
-        before_s = own_cpu_s();
+        before_s = kernel::own_cpu_s();
         let again = watch(workload, variant, &conditions, stop, false);
         if let Ok((plain, _, seen)) = again
             && !stop.requested()
@@ -206,7 +202,7 @@ pub fn diagnose(
                     let calls = calls.clone().map(unstopped);
                     let seen = gathered(workload, variant, &plain, calls.as_ref(), seen);
                     facts.replace_by_uncounted(seen);
-                    facts.others = others(&plain, own_cpu_s() - before_s, facts.cpus);
+                    facts.others = others(&plain, kernel::own_cpu_s() - before_s, facts.cpus);
                 }
             }
         }
@@ -255,13 +251,8 @@ fn of_a_tracer(runs_again: bool) -> &'static str {
     }
 }
 
-/// CPU time of this process, in seconds: the work of counting and looking is not other programs' use of the machine.
-fn own_cpu_s() -> f64 {
-    let own = i32::try_from(std::process::id()).ok().and_then(kernel::cpu_time);
-    own.map_or(0.0, |time| time.as_secs_f64())
-}
-
-/// The use of the machine by others during a run; this process used `own_s`.
+/// The use of the machine by others during a run; this process used `own_s` to count and to look, which is no use by
+/// others.
 fn others(run: &Run, own_s: f64, cpus: usize) -> Others {
     let whole_s = run.wall_s * cpus.max(1) as f64;
     let share = |time_s: f64| (time_s / whole_s.max(1e-9)).clamp(0.0, 1.0);

@@ -80,13 +80,8 @@ pub struct Written {
     pub is_empty: bool,
 }
 
-/// Runs `experiment` and writes its pages into the folder of `bench`; a stopped experiment's pages have the figures
-/// so far.
-///
-/// # Errors
-///
-/// [`Error::Stopped`] when it was stopped before its first run; errors that keep the lab from measuring at all;
-/// [`Error::System`] where a page cannot be written.
+/// Runs `experiment` and writes its pages into the folder of `bench`; a stopped experiment's pages have the figures so
+/// far. A stop before the first run is [`Error::Stopped`].
 pub fn perform(experiment: &Experiment, bench: &mut Workbench<'_>) -> Result<Written, Error> {
     let (figures, diagnosis) = (experiment.run)(bench)?;
     let report = FieldReport::parse(experiment.report);
@@ -117,10 +112,6 @@ mod tests {
     impl Figures for Nothing {
         fn known(&self, _: &str) -> Option<Known> {
             Some(Known::Number(None))
-        }
-
-        fn rows(&self, _: &str) -> Vec<(String, String)> {
-            Vec::new()
         }
 
         fn is_empty(&self) -> bool {

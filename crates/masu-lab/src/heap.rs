@@ -21,6 +21,7 @@ pub use shape::Shape;
 pub(crate) use table::{amount, phrase, share};
 
 use masu_run::error::Error;
+use masu_run::once::once;
 use message::Message;
 use names::Names;
 
@@ -85,10 +86,6 @@ pub struct Profile {
 
 impl Profile {
     /// Reads a profile and finds the names, in the files that the program had mapped.
-    ///
-    /// # Errors
-    ///
-    /// If the file cannot be read, or is no profile of masu's.
     pub fn read(path: &Path) -> Result<Profile, Error> {
         let wrong = |reason: String| Error::HeapProfile { path: path.to_owned(), reason };
         let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
@@ -120,11 +117,7 @@ impl Profile {
             *own = own.with(sums, i64::saturating_sub);
         }
         self.stacks.retain(|_, sums| *sums != Sums::default());
-        for remark in before.remarks {
-            if !self.remarks.contains(&remark) {
-                self.remarks.push(remark);
-            }
-        }
+        self.remarks = once(self.remarks.into_iter().chain(before.remarks));
         self
     }
 
@@ -209,40 +202,14 @@ fn drop_allocator(frames: &mut Vec<Frame>) {
 /// allocation path.
 pub(crate) fn is_allocator(function: &str) -> bool {
     const NAMES: &[&str] = &[
-        "malloc",
-        "calloc",
-        "realloc",
-        "reallocarray",
-        "aligned_alloc",
-        "posix_memalign",
-        "memalign",
-        "valloc",
-        "pvalloc",
-        "cfree",
-        "__rust_alloc",
-        "__rust_realloc",
-        "__rust_alloc_zeroed",
-        "__rdl_alloc",
-        "__rg_alloc",
-        "__rg_realloc",
-        "__rg_alloc_zeroed",
-        "__libc_malloc",
-        "__libc_calloc",
-        "__libc_realloc",
-        "__libc_memalign",
-        "exchange_malloc",
+        "malloc", "calloc", "realloc", "reallocarray", "aligned_alloc", "posix_memalign",
+        "memalign", "valloc", "pvalloc", "cfree", "__rust_alloc", "__rust_realloc",
+        "__rust_alloc_zeroed", "__rdl_alloc", "__rg_alloc", "__rg_realloc", "__rg_alloc_zeroed",
+        "__libc_malloc", "__libc_calloc", "__libc_realloc", "__libc_memalign", "exchange_malloc",
     ];
     const BEGINNINGS: &[&str] = &[
-        "masu::",
-        "<masu::",
-        "alloc_core::",
-        "<alloc_core::",
-        "operator new",
-        "alloc::alloc::",
-        "<alloc::alloc::",
-        "__rustc::",
-        "_Zn",
-        "libmasu",
+        "masu::", "<masu::", "alloc_core::", "<alloc_core::", "operator new", "alloc::alloc::",
+        "<alloc::alloc::", "__rustc::", "_Zn", "libmasu",
     ];
     NAMES.contains(&function) || BEGINNINGS.iter().any(|start| function.starts_with(start))
 }

@@ -27,7 +27,11 @@
 //! # Ok(())
 //! # }
 //! ```
-#![expect(missing_docs, reason = "names of the command's parts need no sentence")]
+#![expect(
+    missing_docs,
+    clippy::missing_errors_doc,
+    reason = "names of the command's parts need no sentence, and errors say themselves what is wrong"
+)]
 #![forbid(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]
@@ -40,6 +44,7 @@ pub mod results;
 pub mod statistics;
 pub mod summary;
 pub mod tables;
+mod written;
 
 // Comparisons.
 pub mod compare;

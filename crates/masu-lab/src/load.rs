@@ -81,13 +81,8 @@ struct Burst {
 }
 
 impl Client {
-    /// A client without connections; the first burst opens them.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] for a plan without targets, with targets of several servers, without
-    /// connections or with a rate that is not positive; [`Error::System`] when threads cannot be
-    /// started.
+    /// A client without connections; the first burst opens them. An error for a plan without targets, with targets of
+    /// several servers, without connections or with a rate that is not positive.
     pub fn new(plan: LoadPlan) -> Result<Client, Error> {
         plan.check()?;
         // Half of the CPUs, so that the server has as many: a client that takes them all measures itself.
@@ -113,8 +108,7 @@ impl Client {
     /// [`run`](Self::run) at `pace` instead of the plan's.
     pub(crate) fn run_at(&mut self, pace: Pace, window: Duration, stop: &Stop) -> Met {
         self.open_connections();
-        let own_cpu = || kernel::cpu_time(std::process::id().cast_signed()).unwrap_or_default();
-        let cpu_before = own_cpu();
+        let cpu_before_s = kernel::own_cpu_s();
         let burst = Arc::new(Burst {
             plan: LoadPlan { pace, ..self.plan.clone() },
             began: Instant::now(),
@@ -142,10 +136,10 @@ impl Client {
         if let Some(dispatcher) = dispatcher {
             let _ = dispatcher.join();
         }
-        let client_cpu = own_cpu().saturating_sub(cpu_before);
+        let client_cpu_s = kernel::own_cpu_s() - cpu_before_s;
         let elapsed = burst.began.elapsed();
         let tally = burst.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        tally.met(pace, window, elapsed, client_cpu, self.threads)
+        tally.met(pace, window, elapsed, client_cpu_s, self.threads)
     }
 
     /// Opens the connections that are closed, so that no burst starts with it. A connection that cannot be opened fails

@@ -63,14 +63,8 @@ pub struct Mallocs {
 }
 
 impl Plan {
-    /// Looks up everything that `suite` names; `mallocs` returns the available mallocs, and is called once
-    /// for each C library.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`] for parameters that appear nowhere or are declared twice; those of
-    /// [`Workload::new`] and [`Catalogue::resolve`] for programs and variants;
-    /// [`Error::Request`] when nothing is left to compare.
+    /// Looks up everything that `suite` names; `mallocs` returns the available mallocs, and is called once for each C
+    /// library. An error for parameters that appear nowhere or are declared twice, and when nothing is left to compare.
     pub fn make(suite: &Suite, mallocs: &mut dyn FnMut(Libc) -> Mallocs) -> Result<Plan, Error> {
         let mut known = KnownMallocs { ask: mallocs, known: HashMap::new() };
         check_names(suite)?;

@@ -147,14 +147,9 @@ pub fn plan(workload: &Workload, reference: &Variant, remedies: &[Variant], roun
     plan
 }
 
-/// Runs the only case of `plan`, whose first row is the reference and whose other rows are remedies, and
-/// returns the verdict on each. `observe` receives the events of [`compare`](crate::compare()), including the number
-/// of runs and their duration.
-///
-/// # Errors
-///
-/// Those of [`compare`](crate::compare()), except for remedies that may be left out
-/// ([`Row::optional`](masu_run::Row)) and cannot take part; [`Error::Request`] for a plan of no or several cases.
+/// Runs the only case of `plan`, whose first row is the reference and whose other rows are remedies, and returns the
+/// verdict on each. `observe` receives the events of [`compare`](crate::compare()), including the number of runs and
+/// their duration. A remedy that may be left out ([`Row::optional`](masu_run::Row)) and cannot take part is no error.
 pub fn prove(
     plan: &Plan,
     options: &CompareOptions,
@@ -165,10 +160,6 @@ pub fn prove(
 }
 
 /// [`prove`], judged by `rules`; where `options` asks them, the rounds go on with the remedies they leave open.
-///
-/// # Errors
-///
-/// Those of [`prove`].
 pub fn prove_by(
     rules: &Rules,
     plan: &Plan,

@@ -93,12 +93,8 @@ pub enum Saved {
 }
 
 impl Saved {
-    /// Reads the files at `paths`, each once: it may be a pipe, or `-` for standard input.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] for a file that cannot be read; [`Error::Results`] for one that holds no results, or none that
-    /// this version can read; [`Error::Request`] without files, and for files that have nothing in common.
+    /// Reads the files at `paths`, each once: it may be a pipe, or `-` for standard input. An error without files, and
+    /// for files that have nothing in common.
     pub fn read(paths: &[PathBuf]) -> Result<Saved, Error> {
         let content = |path: &PathBuf| Ok((path.clone(), results::contents(path)?));
         let files = paths.iter().map(content).collect::<Result<Vec<Content>, Error>>()?;

@@ -204,12 +204,8 @@ pub enum Record {
 }
 
 /// Reads a results file, or standard input where the path is `-`. A last line that was cut off in the middle is
-/// ignored.
-///
-/// # Errors
-///
-/// [`Error::System`] when the file cannot be read; [`Error::Results`] for a line that is no record,
-/// a file that does not begin with a header, or one written by a later version.
+/// ignored. A line that is no record is an error, and so is a file that does not begin with a header, or that a later
+/// version wrote.
 pub fn read(path: &Path) -> Result<Vec<Record>, Error> {
     understand(path, &contents(path)?)
 }

@@ -48,7 +48,6 @@ pub use ready::Ready;
 pub use request::ServerRequest;
 use running::Running;
 use steady::Point;
-pub use urls::urls_of;
 
 pub(crate) const DEFAULT_BURST: Duration = Duration::from_secs(2);
 
@@ -104,10 +103,6 @@ impl ServerPlan {
     }
 
     /// Finds the mistakes that are visible before anything is started.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] for a load that cannot be made.
     pub fn check(&self) -> Result<(), Error> {
         match &self.load {
             Load::Command(_) => Ok(()),

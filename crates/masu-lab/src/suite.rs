@@ -13,11 +13,9 @@ use masu_run::parameter::Values;
 use masu_run::{Error, Hooks, Input, Limits, Parameter, Scratch, Spec};
 
 mod file;
-mod time;
 
+pub use crate::written::parse_duration;
 pub use file::{DEFAULT_BUDGET, MEMORY, parse_measure, parse_memory};
-pub use time::parse_duration;
-pub(crate) use time::written_budget;
 
 /// Rounds when the caller does not say: under 2 % noise (a virtual machine left alone) enough to
 /// find a 3 % difference in 19 of 20 tables of five variants. 20 rounds find it in 17.
@@ -120,11 +118,7 @@ impl Suite {
         Suite { name: None, rounds, entries: vec![entry], values: Values::new() }
     }
 
-    /// Replaces one of the suite's values.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`] for a name that the suite does not have, and for several values.
+    /// Replaces one of the suite's values. A name that the suite does not have is an error.
     pub fn set(&mut self, parameter: &Parameter) -> Result<(), Error> {
         let wrong = |reason: String| Error::Parameter { parameter: parameter.name.clone(), reason };
         let known: Vec<&str> = self.values.iter().map(|(name, _)| name.as_str()).collect();
@@ -139,11 +133,8 @@ impl Suite {
         Ok(())
     }
 
-    /// Drops every workload except `names`, and every value that only the dropped workloads used.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Request`] for a name that no workload has.
+    /// Drops every workload except `names`, and every value that only the dropped workloads used. A name that no
+    /// workload has is an error.
     pub fn keep_only(&mut self, names: &[String]) -> Result<(), Error> {
         if let Some(name) = names.iter().find(|name| self.entries.iter().all(|e| e.name != **name))
         {

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use crate::results::{Row, Summary};
 use crate::statistics::{self, CONFIDENCE, Estimate, Look, Measure, Ratio, Sorted, Verdict};
 use masu_run::execute::{Ending, Run};
+use masu_run::once::gathered;
 
 mod decide;
 mod gate;
@@ -87,15 +88,9 @@ fn usual_ending(runs: &[Run]) -> Option<&Ending> {
     let of_reference: Vec<&Run> = runs.iter().filter(own).filter(|run| run.variant == 0).collect();
     let of_any: Vec<&Run> = runs.iter().filter(own).collect();
     let asked = if of_reference.is_empty() { of_any } else { of_reference };
-    let mut counts: Vec<(&Ending, usize)> = Vec::new();
-    for Run { ending, .. } in asked {
-        match counts.iter_mut().find(|(known, _)| *known == ending) {
-            Some((_, count)) => *count += 1,
-            None => counts.push((ending, 1)),
-        }
-    }
+    let endings = gathered(asked.into_iter().map(|run| (&run.ending, run)));
     // `max_by_key` keeps the last of equals; the first run's ending must win a tie.
-    counts.into_iter().rev().max_by_key(|(_, count)| *count).map(|(ending, _)| ending)
+    endings.into_iter().rev().max_by_key(|(_, runs)| runs.len()).map(|(ending, _)| ending)
 }
 
 /// The part of the rounds that may fail for a variant, as a divisor. If at most a fifth failed, the estimate cannot be

@@ -221,14 +221,9 @@ impl Tried {
     }
 }
 
-/// Searches the rows of the only case of `plan`, the first of which is the reference, for the
-/// smallest change that gets 95 % of the largest gain, in about `budget`.
-///
-/// # Errors
-///
-/// [`Error::Request`] for a plan of no or several cases or of a server, without any candidate, and for a budget
-/// in which nothing could be shown; those of [`compare`](crate::compare()). [`Error::Stopped`] when
-/// stopped before any candidate was tried; later the results so far are returned, with [`Tuning::stopped`] set.
+/// Searches the rows of the only case of `plan`, the first of which is the reference, for the smallest change that gets
+/// 95 % of the largest gain, in about `budget`. A budget in which nothing could be shown is an error. A stop before any
+/// candidate was tried is [`Error::Stopped`]; a later one returns the results so far, with [`Tuning::stopped`] set.
 pub fn tune(
     plan: &Plan,
     goal: Goal,

@@ -27,8 +27,8 @@ impl Library {
         let files = [path.clone().into_os_string(), source_file.clone().into_os_string()];
         let compiler = Workload::new(flags.into_iter().chain(files), Input::Empty)
             .expect("this test needs a C compiler: apt-get install gcc");
-        let (variant, limits) = (system(&compiler), Limits::default());
-        let run = execute::execute(&compiler, &variant, &limits, &Stop::never()).unwrap();
+        let (variant, conditions) = (system(&compiler), execute::Conditions::default());
+        let run = execute::execute(&compiler, &variant, &conditions, &Stop::never()).unwrap();
         assert_eq!(run.ending, Ending::Exited(0), "{run:?}");
         Library(path, folder)
     }

@@ -325,9 +325,12 @@ fn a_load_with_a_body_asks_with_it_whether_the_server_is_ready_whatever_a_comman
     let log = Log::new();
     let workload = workload(&log, "MODE=post", "exec");
     let load = vec!["http://127.0.0.1:{port}/".to_owned()];
-    let (body, burst) = (Some(b"x".to_vec()), Some(Duration::from_millis(100)));
-    let asked = ServerRequest { load, body, burst, ..ServerRequest::default() };
-    let mut plan = planned(&workload, &["system", "jemalloc"], asked.plan().unwrap(), 1);
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("body"), "x").unwrap();
+    let (load_body, burst) = (Some("body".into()), Some(Duration::from_millis(100)));
+    let asked = ServerRequest { load, load_body, burst, ..ServerRequest::default() };
+    let server = asked.plan(folder.path()).unwrap();
+    let mut plan = planned(&workload, &["system", "jemalloc"], server, 1);
     // No server starts in that time; it is the limit of load commands.
     plan.cases[0].limits.time = Some(Duration::from_millis(1));
     compare(&plan, &CompareOptions::default(), &Stop::never(), &mut |_| {}).unwrap();

@@ -156,12 +156,8 @@ impl Sampling {
 ///
 /// A tracer that is not root takes away the rights that the programs of the tree would have beyond this process's, so
 /// programs such as sudo fail in it: they are named in [`Calls::privileged`]. 32-bit programs are not counted. Should
-/// this process end, the tree is killed.
-///
-/// # Errors
-///
-/// As [`execute`](crate::execute::execute), [`Error::NotTraced`] and, where the kernel is older than Linux 5.3,
-/// [`Error::System`].
+/// this process end, the tree is killed. [`Error::NotTraced`] where tracing is not permitted; the kernel must be Linux
+/// 5.3 or later.
 pub fn count(
     workload: &Workload,
     variant: &Variant,
@@ -177,10 +173,6 @@ pub fn count(
 /// [`count`], while `look` looks at the processes now and then, and within a bound: a program that makes very many
 /// calls has samples of them counted, after [`Calls::sampled`], and then the numbers are estimates. While samples of
 /// calls are counted, `sampler` is off.
-///
-/// # Errors
-///
-/// As [`count`].
 pub fn count_watched(
     workload: &Workload,
     variant: &Variant,

@@ -110,15 +110,10 @@ impl Catalogue {
         })
     }
 
-    /// Makes the variant that `spec` describes ready to run `program`. Where the program is linked
-    /// with a malloc, `system` is the program as it is, and the C library's malloc by its name
-    /// (`glibc`) is the C library preloaded.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::UnknownAllocator`] and [`Error::Library`] for an allocator that is not here or no
-    /// malloc, [`Error::Variant`] for settings it does not have, [`Error::NoPreload`] where
-    /// `program` takes no preload or runs on a C library the allocator is not made for.
+    /// Makes the variant that `spec` describes ready to run `program`. Where the program is linked with a malloc,
+    /// `system` is the program as it is, and the C library's malloc by its name (`glibc`) is the C library preloaded.
+    /// An error for an allocator that is not here or no malloc, for settings it does not have, and where `program`
+    /// takes no preload or runs on a C library the allocator is not made for.
     pub fn resolve(&self, spec: &Spec, program: &Program) -> Result<Variant, Error> {
         let by_path_found;
         let allocator = if spec.allocator.contains('/') {

@@ -10,8 +10,8 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::Error;
 use crate::error::Doing;
+use crate::{Error, Variant};
 
 const VARIABLE: &str = "MASU_COUNT_FILE";
 
@@ -41,12 +41,8 @@ pub struct CountPage {
 }
 
 impl CountPage {
-    /// Makes an empty page: a new file at `path`, which must be absolute, because programs change
-    /// their working folder. Only this user may write to it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] where there is such a file already, or it cannot be made.
+    /// Makes an empty page: a new file at `path`, which must be absolute, because programs change their working folder.
+    /// Only this user may write to it. A file that is there already is an error.
     pub fn create(path: &Path) -> Result<CountPage, Error> {
         let doing = || format!("making the count page {}", path.display());
         if !path.is_absolute() {
@@ -63,16 +59,18 @@ impl CountPage {
         Ok(page)
     }
 
-    /// The variables to set in the environment of the counted program, besides the preload.
-    pub fn variables(&self) -> [(&'static str, &Path); 1] {
-        [(VARIABLE, &self.path)]
+    /// The variant that counts into the page, by the counting build at `library`.
+    pub fn variant(&self, library: &Path) -> Variant {
+        Variant {
+            label: "counting".to_owned(),
+            allocator: "masu".to_owned(),
+            library: Some(library.to_owned()),
+            variables: vec![(VARIABLE.to_owned(), self.path.to_string_lossy().into_owned())],
+            ..Variant::default()
+        }
     }
 
     /// The counts so far; exact once every counted process has ended.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] where the file cannot be read, or a program has destroyed it.
     pub fn totals(&self) -> Result<Totals, Error> {
         let doing = || format!("reading the count page {}", self.path.display());
         let mut content = Vec::new();
@@ -122,8 +120,10 @@ mod tests {
     fn a_new_page_has_counted_nothing() {
         let page = CountPage::create(&fresh("new")).unwrap();
         assert_eq!(page.totals().unwrap(), Totals::default());
-        let [(name, path)] = page.variables();
-        assert_eq!((name, path), ("MASU_COUNT_FILE", page.path.as_path()));
+        let [(name, path)] = &page.variant(Path::new("counting.so")).variables[..] else {
+            panic!()
+        };
+        assert_eq!((&**name, Path::new(path)), ("MASU_COUNT_FILE", page.path.as_path()));
     }
 
     #[test]

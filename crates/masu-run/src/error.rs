@@ -116,10 +116,6 @@ pub enum Error {
 /// Adds the lab's action to a system error.
 pub trait Doing<T> {
     /// Turns an [`io::Error`] into [`Error::System`]; `doing` is called only then.
-    ///
-    /// # Errors
-    ///
-    /// The error, with that.
     fn doing<S: Into<String>>(self, doing: impl FnOnce() -> S) -> Result<T, Error>;
 }
 

@@ -237,28 +237,10 @@ impl From<Limits> for Conditions {
     }
 }
 
-/// Runs `workload` once under `variant` with nothing special but limits: see `execute_under`.
-///
-/// # Errors
-///
-/// As `execute_under`.
-pub fn execute(
-    workload: &Workload,
-    variant: &Variant,
-    limits: &Limits,
-    stop: &Stop,
-) -> Result<Run, Error> {
-    execute_under(workload, variant, &Conditions::from(limits.clone()), stop)
-}
-
 /// Runs `workload` once under `variant` and measures it. Runs of one process wait for each other:
 /// two at once would disturb each other. Every process that becomes a child of this process
 /// in that time counts as left behind by the run and is killed, so start nothing else then.
-///
-/// # Errors
-///
-/// As [`execute`](execute()).
-pub fn execute_under(
+pub fn execute(
     workload: &Workload,
     variant: &Variant,
     conditions: &Conditions,
@@ -267,11 +249,7 @@ pub fn execute_under(
     execute_watched(workload, variant, conditions, stop, &mut Unseen)
 }
 
-/// [`execute_under`], while `look` looks at the processes now and then.
-///
-/// # Errors
-///
-/// As [`execute`](execute()).
+/// [`execute`](execute()), while `look` looks at the processes now and then.
 pub fn execute_watched(
     workload: &Workload,
     variant: &Variant,

@@ -1,32 +1,23 @@
 //! The executors that the engine drives, whatever a run is: commands and servers.
 
+use crate::once::gathered;
 use crate::{Error, Evidence, Run, Stop};
 
 /// Brings the rows of a case to run and measures them, again and again: commands that run to their end, or servers that
 /// are kept warm.
 pub trait Executor {
-    /// Brings the row at `index` to where it can be measured and proves that its variant takes effect.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the row cannot be measured: it does not run, or its malloc did not serve it.
+    /// Brings the row at `index` to where it can be measured and proves that its variant takes effect. The error says
+    /// why it cannot be measured: it does not run, or its malloc did not serve it.
     fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error>;
 
     /// A round begins, in which each of `rows` is run once, in this order.
     fn begin_round(&mut self, _rows: &[usize]) {}
 
     /// Makes one timed run of the row at `index`.
-    ///
-    /// # Errors
-    ///
-    /// As [`execute`](crate::execute::execute), and the faults of a server.
     fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error>;
 
-    /// Ends every process that still runs, also after an error or a stop.
-    ///
-    /// # Errors
-    ///
-    /// The programs that could not be ended.
+    /// Ends every process that still runs, also after an error or a stop. The error names those that could not be
+    /// ended.
     fn finish(&mut self) -> Result<(), Error>;
 
     /// Takes in the peak RSS of a run that another executor made of these rows.
@@ -54,12 +45,6 @@ pub struct Remarks {
 
 /// Each of `said`, remarks with the labels of their variants, once: the remark, and all its labels (`masu, jemalloc`).
 pub fn once_each<'a>(said: impl Iterator<Item = (&'a str, String)>) -> Vec<(String, String)> {
-    let mut all: Vec<(String, String)> = Vec::new();
-    for (label, remark) in said {
-        match all.iter_mut().find(|(known, _)| *known == remark) {
-            Some((_, labels)) => *labels += &format!(", {label}"),
-            None => all.push((remark, label.to_owned())),
-        }
-    }
-    all
+    let all = gathered(said.map(|(label, remark)| (remark, label))).into_iter();
+    all.map(|(remark, labels)| (remark, labels.join(", "))).collect()
 }

@@ -47,10 +47,6 @@ impl Hook {
     /// Runs `command` with `sh`, in `folder` if there is one, without input. Programs that it starts in the background
     /// go on and belong to no run. A stop kills it with all it has started, except the cleanup, because a stop leads to
     /// the cleanup.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Hook`] if it fails, [`Error::Stopped`] if it was stopped.
     pub fn run(self, command: &OsStr, folder: Option<&Path>, stop: &Stop) -> Result<(), Error> {
         let doing = || format!("running the {} command", self.name());
         let _alone = alone();

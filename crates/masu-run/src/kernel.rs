@@ -308,6 +308,11 @@ pub fn cpu_time(pid: libc::pid_t) -> Option<Duration> {
     Some(Duration::new(u64::try_from(time.tv_sec).ok()?, nanoseconds))
 }
 
+/// Seconds of CPU time of all threads of this process.
+pub fn own_cpu_s() -> f64 {
+    nanoseconds(ClockId::ProcessCPUTime) as f64 / 1e9
+}
+
 /// The ending of `pid`, a child of ours; the child stays to be reaped, so that its number stays its own.
 pub fn ended(pid: libc::pid_t) -> Option<Status> {
     let flags = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
@@ -318,10 +323,6 @@ pub fn ended(pid: libc::pid_t) -> Option<Status> {
 
 /// Makes orphaned descendants children of this process instead of init's, and has the kernel keep the endings of
 /// children: this process's parent may have it ignore them, and then nothing is kept.
-///
-/// # Errors
-///
-/// The kernel's.
 pub fn become_subreaper() -> io::Result<()> {
     // SAFETY: The default takes no function of this process.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
@@ -403,11 +404,7 @@ pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
 }
 
 /// Waits until one of `descriptors` can be read (or was closed at its other end) or `patience` has run out. Returns
-/// which can be read.
-///
-/// # Errors
-///
-/// The kernel's, except for a signal that came between.
+/// which can be read. A signal that comes between is no error.
 pub fn wait_readable<const N: usize>(
     descriptors: [Option<BorrowedFd<'_>>; N],
     patience: Duration,

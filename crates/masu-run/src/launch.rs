@@ -18,12 +18,8 @@ use crate::{Error, Stop, Variant, Workload, kernel};
 /// The time between two looks at a program that runs beside.
 const WAIT: Duration = Duration::from_millis(5);
 
-/// Replaces this process by the program of `workload` under `variant`. The program inherits
-/// standard input, output and error as they are; `workload.input` is not used.
-///
-/// # Errors
-///
-/// Returns only when the program could not be started.
+/// Replaces this process by the program of `workload` under `variant`. The program inherits standard input, output and
+/// error as they are; `workload.input` is not used. Returns only when the program could not be started.
 pub fn launch(workload: &Workload, variant: &Variant) -> Result<Infallible, Error> {
     let mut command = command(workload, variant, None);
     // A user who runs a program under masu can look at it with `masu top`. Measured programs get no page; they are not
@@ -38,10 +34,6 @@ pub fn launch(workload: &Workload, variant: &Variant) -> Result<Infallible, Erro
 /// Starts the program of `workload` under `variant` with `variables` in its environment besides, and waits for its end.
 /// Standard streams are as for [`launch`]. A signal other than SIGINT that `stop` catches is sent on. Returns the number
 /// of its process, and its ending.
-///
-/// # Errors
-///
-/// When the program could not be started.
 pub fn launch_beside(
     workload: &Workload,
     variant: &Variant,

@@ -10,7 +10,11 @@
 //!    its system calls, and [`prices`] has the cost of such a call.
 //!
 //! The crate prints nothing, and only [`Stop`] touches signal handlers, when asked to.
-#![expect(missing_docs, reason = "names of the command's parts need no sentence")]
+#![expect(
+    missing_docs,
+    clippy::missing_errors_doc,
+    reason = "names of the command's parts need no sentence, and errors say themselves what is wrong"
+)]
 #![deny(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]
@@ -21,6 +25,7 @@ pub mod error;
 pub mod kernel;
 pub mod mapping;
 pub mod named;
+pub mod once;
 pub mod proc_files;
 pub mod quantity;
 pub mod random;

@@ -34,11 +34,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// Pairs a name with its values.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`] for a name that is empty, odd or reserved, for no values, for a value
+    /// Pairs a name with its values. An error for a name that is empty, odd or reserved, for no values, for a value
     /// given twice, and for one that holds a zero byte.
     pub fn new(name: &str, values: Vec<String>) -> Result<Parameter, Error> {
         let wrong = |reason: String| Error::Parameter { parameter: name.to_owned(), reason };

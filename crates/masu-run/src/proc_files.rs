@@ -106,6 +106,37 @@ impl Switches {
     }
 }
 
+/// The ticks that a CPU has spent since the machine's start.
+#[derive(Debug, Clone, Copy)]
+pub struct CpuTicks {
+    pub(crate) number: usize,
+    pub user: u64,
+    pub system: u64,
+    pub idle: u64,
+    /// Ticks that the hypervisor gave to other machines.
+    pub(crate) stolen: u64,
+}
+
+impl CpuTicks {
+    /// Those of every CPU.
+    pub fn of_all() -> Vec<CpuTicks> {
+        CpuTicks::read(&fs::read_to_string("/proc/stat").unwrap_or_default())
+    }
+
+    /// Reads the lines `cpu0 user nice system idle iowait irq softirq steal …` of `/proc/stat`.
+    pub fn read(stat: &str) -> Vec<CpuTicks> {
+        let of_cpu = |line: &str| {
+            let mut words = line.split_ascii_whitespace();
+            let number = words.next()?.strip_prefix("cpu")?.parse().ok()?;
+            let ticks: Vec<u64> = words.map_while(|word| word.parse().ok()).collect();
+            let at = |index: usize| ticks.get(index).copied().unwrap_or(0);
+            let (user, system) = (at(0) + at(1), at(2) + at(5) + at(6));
+            Some(CpuTicks { number, user, system, idle: at(3) + at(4), stolen: at(7) })
+        };
+        stat.lines().filter_map(of_cpu).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -46,13 +46,9 @@ pub struct Program {
 }
 
 impl Program {
-    /// Looks `command` up as a shell would: a name with a `/` is a path, anything else is searched
-    /// for in `PATH`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Program`] for a command that does not exist, is not executable, is neither ELF nor
-    /// a script, is made for another architecture, or lacks its interpreter or its loader.
+    /// Looks `command` up as a shell would: a name with a `/` is a path, anything else is searched for in `PATH`. An
+    /// error for a command that does not exist, is not executable, is neither ELF nor a script, is made for another
+    /// architecture, or lacks its interpreter or its loader.
     pub fn find(command: &OsStr) -> Result<Program, Error> {
         let wrong = |reason: String| Error::Program {
             command: command.to_string_lossy().into_owned(),
@@ -76,11 +72,7 @@ impl Program {
         Ok(Program { path, binary, libc: image.libc, refusal, linked_malloc, jemalloc_call })
     }
 
-    /// Checks that a malloc can be preloaded.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NoPreload`] with the reason and a remedy.
+    /// Checks that a malloc can be preloaded. The error has the reason and a remedy.
     pub fn preloadable(&self) -> Result<(), Error> {
         match &self.refusal {
             None => Ok(()),

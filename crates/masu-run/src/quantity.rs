@@ -105,9 +105,22 @@ pub fn about(duration: Duration) -> String {
     }
 }
 
+/// A text of at most so many letters: names of C++ may be longer than a page.
+pub fn clipped(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_that_has_no_room_says_so() {
+        assert_eq!([clipped("four", 4), clipped("fünfe", 4)], ["four", "fün…"]);
+    }
 
     #[test]
     fn quantities_keep_the_digits_that_matter() {

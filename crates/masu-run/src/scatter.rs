@@ -47,10 +47,6 @@ pub struct Scatter {
 
 impl Scatter {
     /// Reads the mappings of a running process.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Ended`] if there is no such process, [`Error::Process`] if it belongs to another user, or has no memory.
     pub fn of(process: u32) -> Result<Scatter, Error> {
         Ok(Scatter::read(&mappings(process, "smaps")?))
     }

@@ -36,12 +36,8 @@ pub struct ScratchFolder {
 }
 
 impl ScratchFolder {
-    /// Makes the place, still without the folder in it; none where no folder is asked for.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Scratch`] when the source of the copy is no folder, or holds the temporary folder; [`Error::System`]
-    /// when the temporary folder cannot be written.
+    /// Makes the place, still without the folder in it; none where no folder is asked for. The source of a copy must be
+    /// a folder that does not hold the temporary folder.
     pub fn create(scratch: &Scratch) -> Result<Option<ScratchFolder>, Error> {
         let source = match scratch {
             Scratch::None => return Ok(None),
@@ -68,12 +64,8 @@ impl ScratchFolder {
         &self.path
     }
 
-    /// Makes the folder again, whatever was there before.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Scratch`] when something cannot be copied or removed, for instance because the disk is full; the part
-    /// copied so far is removed. [`Error::Stopped`] for a stop in that time.
+    /// Makes the folder again, whatever was there before. When something cannot be copied, for instance because the
+    /// disk is full, the part copied so far is removed.
     pub fn fresh(&self, stop: &Stop) -> Result<(), Error> {
         self.remove()?;
         let made = match &self.source {
@@ -94,10 +86,6 @@ impl ScratchFolder {
     }
 
     /// Removes the folder, if it is there.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Scratch`] when something in it cannot be removed.
     pub fn remove(&self) -> Result<(), Error> {
         remove(&self.path).map_err(|error| {
             let mut reason = format!("what a run left cannot be removed: {error}");
@@ -138,10 +126,6 @@ fn examine(path: &Path) -> Result<PathBuf, Error> {
 }
 
 /// A new folder that only this user can enter, without links. Names have one length: a longer one moves memory.
-///
-/// # Errors
-///
-/// [`Error::Scratch`] if it cannot be made.
 pub fn new_folder(kind: &str) -> Result<PathBuf, Error> {
     let place = temporary()?;
     let folder = tempfile::Builder::new().prefix(&format!("masu-{kind}-")).tempdir_in(&place);
@@ -197,10 +181,6 @@ fn copy_folder(from: &Path, to: &Path, stop: &Stop) -> io::Result<Option<String>
 
 /// Removes the file or folder at `path`, an absolute path without links; links in it are not followed. It is no error
 /// if nothing is there.
-///
-/// # Errors
-///
-/// The first thing that cannot be removed.
 pub fn remove(path: &Path) -> io::Result<()> {
     let mounts = fs::read("/proc/self/mountinfo").unwrap_or_default();
     if let Some(mounted) = mounted_below(&mounts, path) {

@@ -34,10 +34,6 @@ impl Stop {
     /// A flag raised by SIGINT (Ctrl-C), SIGTERM and SIGHUP, whose handlers this installs for the
     /// whole process. A second signal ends the process at once, half a second after the first or
     /// later: `timeout` sends each twice. SIGHUP stays ignored where it is, as under `nohup`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] when the handlers cannot be installed.
     pub fn on_signals() -> Result<Stop, Error> {
         let flag = kernel::catch_stop_signals().doing(|| "installing the handler for Ctrl-C")?;
         Ok(Stop(Flag::Signals(flag)))
@@ -53,11 +49,8 @@ impl Stop {
         self.flag().load(Ordering::Relaxed)
     }
 
-    /// Waits for the end of `child`, the leader of a process group; none where a stop ended the group.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's, and then nothing of the group is left either.
+    /// Waits for the end of `child`, the leader of a process group; none where a stop ended the group. After an error
+    /// nothing of the group is left either.
     pub fn wait_for(&self, child: &mut Child) -> io::Result<Option<ExitStatus>> {
         self.wait_while(child, || {})
     }

@@ -22,10 +22,6 @@ pub enum Wait {
 }
 
 /// Waits until a key is pressed at the terminal of standard output, for `patience` at most.
-///
-/// # Errors
-///
-/// When the kernel cannot wait for it.
 pub fn wait_for_key(patience: Duration) -> io::Result<Wait> {
     let output = io::stdout();
     let [readable] = kernel::wait_readable([Some(output.as_fd())], patience)?;

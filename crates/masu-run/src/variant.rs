@@ -196,13 +196,6 @@ impl Variant {
 
     /// The result of the settings, as one would write it in a shell, without the additions of the user's own
     /// environment: `GLIBC_TUNABLES=glibc.malloc.top_pad=67108864`. Empty where nothing is set.
-    ///
-    /// ```
-    /// # use masu_run::Variant;
-    /// let mut variant = Variant::default();
-    /// variant.tunables.push(("glibc.malloc.top_pad".to_owned(), "67108864".to_owned()));
-    /// assert_eq!(variant.translation(), ["GLIBC_TUNABLES=glibc.malloc.top_pad=67108864"]);
-    /// ```
     pub fn translation(&self) -> Vec<String> {
         let tunables = self.tunable_list().map(|list| format!("GLIBC_TUNABLES={list}"));
         let variables = self.variables.iter().map(|(name, value)| format!("{name}={value}"));

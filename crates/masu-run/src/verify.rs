@@ -7,7 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::execute::{Conditions, execute_under};
+use crate::execute::{Conditions, execute};
+use crate::once::gathered;
 use crate::trace::{Seen, run_traced};
 use crate::{Ending, Error, Run, Stop, Variant, Workload};
 
@@ -34,11 +35,8 @@ pub struct Evidence {
 /// Runs `workload` once under `variant`, traced, and proves that the variant took effect. A
 /// variant without a library needs no proof and is run without tracing.
 ///
-/// A run that [`Stop`] or a limit cut short is returned without a proof: see [`Run::ending`].
-///
-/// # Errors
-///
-/// [`Error::NotInEffect`] where the library did not serve the program, else as [`execute`](crate::execute::execute).
+/// A run that [`Stop`] or a limit cut short is returned without a proof: see [`Run::ending`]. [`Error::NotInEffect`]
+/// where the library did not serve the program.
 pub fn verify(
     workload: &Workload,
     variant: &Variant,
@@ -46,7 +44,7 @@ pub fn verify(
     stop: &Stop,
 ) -> Result<(Run, Evidence), Error> {
     let Some(library) = &variant.library else {
-        let run = execute_under(workload, variant, conditions, stop)?;
+        let run = execute(workload, variant, conditions, stop)?;
         crash::accuse_variant(workload, variant, &run, stop)?;
         return Ok((run, Evidence::default()));
     };
@@ -110,16 +108,10 @@ impl Evidence {
     /// which may have called one.
     fn counted(mut self, is_whole: bool) -> Evidence {
         for list in [&mut self.served, &mut self.idle, &mut self.not_served] {
-            let mut counts: Vec<(String, usize)> = Vec::new();
-            for entry in list.drain(..) {
-                match counts.iter_mut().find(|(known, _)| *known == entry) {
-                    Some((_, times)) => *times += 1,
-                    None => counts.push((entry, 1)),
-                }
-            }
-            list.extend(counts.into_iter().map(|(entry, times)| match times {
+            let counts = gathered(list.drain(..).map(|entry| (entry, ())));
+            list.extend(counts.into_iter().map(|(entry, times)| match times.len() {
                 1 => entry,
-                _ => format!("{entry} ({times} times)"),
+                times => format!("{entry} ({times} times)"),
             }));
         }
         if is_whole && self.served.is_empty() && self.not_served.is_empty() {

@@ -31,10 +31,6 @@ pub struct Workload {
 
 impl Workload {
     /// Looks up the first of `arguments` and pairs the command with its input.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Program::find`]; [`Error::Program`] when there are no arguments at all.
     pub fn new<A: Into<OsString>>(
         arguments: impl IntoIterator<Item = A>,
         input: Input,
@@ -66,10 +62,6 @@ impl Input {
     /// takes no temporary file. A regular file is used
     /// where it lies, from its current position; anything else is read to its end into an unlinked
     /// file in the temporary folder (`TMPDIR`), which must have room for it.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] when standard input cannot be read or the temporary file not written.
     pub fn own() -> Result<Input, Error> {
         let stdin = io::stdin();
         // A closed one was opened at the start of this process by the standard library, as `/dev/null`.
@@ -81,10 +73,6 @@ impl Input {
     }
 
     /// Keeps the rest of `source`, as [`own`](Self::own) does for standard input.
-    ///
-    /// # Errors
-    ///
-    /// As for [`own`](Self::own).
     pub fn keep(mut source: File) -> Result<Input, Error> {
         if is_null_device(&source) {
             return Ok(Input::Empty);
@@ -124,10 +112,6 @@ impl Input {
     }
 
     /// The input of a run, from its start; none for nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] if the file cannot be opened.
     pub fn reader(&self) -> Result<Option<File>, Error> {
         let Input::File { file, start } = self else { return Ok(None) };
         open_again(file, *start).map(Some)
@@ -151,10 +135,6 @@ fn is_null_device(file: &File) -> bool {
 }
 
 /// A new file in the temporary folder that has no name and that only this user can open: it may hold private input.
-///
-/// # Errors
-///
-/// [`Error::System`] if there is no room, or no temporary folder.
 pub fn unlinked_file() -> Result<File, Error> {
     tempfile::tempfile().doing(|| {
         let folder = std::env::temp_dir();

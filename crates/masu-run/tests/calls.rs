@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use masu_run::calls::{self, Call, Calls};
 use masu_run::execute::{Conditions, Look, alone, execute};
-use masu_run::{Ending, Input, Limits, Run, Stop, Variant, Workload};
+use masu_run::{Ending, Input, Run, Stop, Variant, Workload};
 
 /// Runs `words` by the lab itself, whose runs take all other programs that this process starts for their own.
 fn run(words: Vec<OsString>) -> Run {
     let workload = Workload::new(words, Input::Empty).unwrap();
-    execute(&workload, &Variant::default(), &Limits::default(), &Stop::never()).unwrap()
+    execute(&workload, &Variant::default(), &Conditions::default(), &Stop::never()).unwrap()
 }
 
 fn counted(words: Vec<OsString>) -> (Run, Calls) {

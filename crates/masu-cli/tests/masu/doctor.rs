@@ -4,18 +4,8 @@ use crate::{json, masu, printed};
 
 /// The names under which JSON has the prices.
 const SERVICES: [&str; 13] = [
-    "system_call",
-    "page_fault",
-    "page_return",
-    "huge_page_fault",
-    "break_pair",
-    "map_pair",
-    "thread",
-    "context_switch",
-    "futex_wake",
-    "small_write",
-    "terminal_write",
-    "counted_call",
+    "system_call", "page_fault", "page_return", "huge_page_fault", "break_pair", "map_pair",
+    "thread", "context_switch", "futex_wake", "small_write", "terminal_write", "counted_call",
     "counted_call_cpu",
 ];
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::ffi::OsStr;
 
 use crate::plan::Prepared;
-use masu_run::execute::{Conditions, Fresh, Offsets, execute_beside, execute_under};
+use masu_run::execute::{Conditions, Fresh, Offsets, execute, execute_beside};
 use masu_run::executor::Executor;
 use masu_run::hooks::Hook;
 use masu_run::parameter::{self, Values};
@@ -171,7 +171,7 @@ impl Executor for Commands<'_> {
             return self.beside(index, stop);
         }
         let made = self.make(index, stop, |Row { variant, workload, .. }, conditions| {
-            execute_under(workload, variant, conditions, stop)
+            execute(workload, variant, conditions, stop)
         });
         match made {
             // The stop came during the preparation; the runs before it must not be lost.

@@ -13,6 +13,7 @@ use crate::plan::{Plan, Prepared};
 use crate::results::{FileMark, SCHEMA_VERSION};
 use crate::{Header, Redact};
 use masu_run::error::Doing;
+use masu_run::quantity::clipped;
 use masu_run::{Error, Machine};
 
 /// The header of a comparison of `plan`, run in the order of `seed`, with the settings of `options`.
@@ -146,13 +147,6 @@ fn shown(value: &Value) -> String {
     match value {
         Value::Null => "absent".to_owned(),
         Value::String(text) => format!("`{text}`"),
-        other => {
-            let text = other.to_string();
-            if text.len() > 80 {
-                format!("{}…", text.chars().take(80).collect::<String>())
-            } else {
-                text
-            }
-        }
+        other => clipped(&other.to_string(), 80),
     }
 }

@@ -15,8 +15,8 @@ use crate::order::Order;
 use crate::plan::{Plan, Prepared};
 use crate::results::{Journal, Record, Rounds};
 use crate::statistics::{Level, Look, Looks, pairs_needed};
-use crate::suite::written_budget;
 use crate::summary::summarize;
+use crate::written::written_budget;
 use crate::{Measure, Summary};
 use masu_run::executor::Executor;
 use masu_run::{Ending, Error, Evidence, Run, Stop};
@@ -159,6 +159,8 @@ pub(super) struct Series<'a, 'o> {
     pub(super) until: Option<Until>,
     pub(super) open: Option<Open>,
     pub(super) executor: &'a mut (dyn Executor + 'o),
+    /// The executor's index of each row.
+    pub(super) places: Vec<usize>,
     pub(super) journal: &'a mut Journal,
     pub(super) progress: &'a mut Progress,
     pub(super) stop: &'a Stop,
@@ -188,7 +190,8 @@ impl Series<'_, '_> {
         for round in 0.. {
             let mut order = order.round();
             order.retain(|row| *row == 0 || open.as_ref().is_none_or(|open| open.contains(row)));
-            self.executor.begin_round(&order);
+            let places: Vec<usize> = order.iter().map(|row| self.places[*row]).collect();
+            self.executor.begin_round(&places);
             for variant in order {
                 if !self.slot(round, variant, &mut runs)? {
                     return Ok(None);
@@ -261,7 +264,7 @@ impl Series<'_, '_> {
             return Ok(None);
         }
         let began = Instant::now();
-        let mut run = self.executor.run(variant, self.stop)?;
+        let mut run = self.executor.run(self.places[variant], self.stop)?;
         if run.ending == Ending::Stopped {
             return Ok(None);
         }

@@ -7,7 +7,7 @@ use super::Event;
 use crate::plan::Prepared;
 use crate::results::{LeftOut, Record};
 use crate::statistics;
-use masu_run::executor::{Executor, Remarks};
+use masu_run::executor::Executor;
 use masu_run::{Ending, Error, Evidence, Run, Stop};
 
 pub(super) struct Warm {
@@ -143,40 +143,6 @@ fn reason(error: &Error) -> Option<String> {
         Error::Server { reason, .. } => Some(format!("its server {reason}")),
         Error::WarmUp { reason, .. } => Some(format!("its warm-up run {reason}")),
         _ => None,
-    }
-}
-
-/// An executor of rows some of which were left out.
-pub(super) struct Remaining<'a> {
-    pub(super) executor: Box<dyn Executor + 'a>,
-    /// The executor's index of each row that is left.
-    pub(super) places: Vec<usize>,
-}
-
-impl Executor for Remaining<'_> {
-    fn warm_up(&mut self, index: usize, stop: &Stop) -> Result<(Run, Evidence), Error> {
-        self.executor.warm_up(self.places[index], stop)
-    }
-
-    fn begin_round(&mut self, rows: &[usize]) {
-        let places: Vec<usize> = rows.iter().map(|row| self.places[*row]).collect();
-        self.executor.begin_round(&places);
-    }
-
-    fn run(&mut self, index: usize, stop: &Stop) -> Result<Run, Error> {
-        self.executor.run(self.places[index], stop)
-    }
-
-    fn finish(&mut self) -> Result<(), Error> {
-        self.executor.finish()
-    }
-
-    fn remarks(&self) -> Remarks {
-        self.executor.remarks()
-    }
-
-    fn is_kept_warm(&self) -> bool {
-        self.executor.is_kept_warm()
     }
 }
 

@@ -12,36 +12,11 @@ use masu_run::program::elf::{exported_functions, is_malloc_library};
 
 /// The malloc functions that a C library exports. glibc keeps the first for old programs; it lies before all others.
 const OF_MALLOC: [&str; 30] = [
-    "__default_morecore",
-    "malloc",
-    "free",
-    "cfree",
-    "calloc",
-    "realloc",
-    "memalign",
-    "aligned_alloc",
-    "posix_memalign",
-    "valloc",
-    "pvalloc",
-    "malloc_usable_size",
-    "malloc_trim",
-    "malloc_stats",
-    "malloc_info",
-    "malloc_get_state",
-    "malloc_set_state",
-    "mallinfo",
-    "mallinfo2",
-    "mallopt",
-    "__libc_malloc",
-    "__libc_free",
-    "__libc_cfree",
-    "__libc_calloc",
-    "__libc_realloc",
-    "__libc_memalign",
-    "__libc_valloc",
-    "__libc_pvalloc",
-    "__libc_mallinfo",
-    "__libc_mallopt",
+    "__default_morecore", "malloc", "free", "cfree", "calloc", "realloc", "memalign",
+    "aligned_alloc", "posix_memalign", "valloc", "pvalloc", "malloc_usable_size", "malloc_trim",
+    "malloc_stats", "malloc_info", "malloc_get_state", "malloc_set_state", "mallinfo", "mallinfo2",
+    "mallopt", "__libc_malloc", "__libc_free", "__libc_cfree", "__libc_calloc", "__libc_realloc",
+    "__libc_memalign", "__libc_valloc", "__libc_pvalloc", "__libc_mallinfo", "__libc_mallopt",
 ];
 
 /// Only glibc exports it. A program that exports a malloc of its own has other code before it.
@@ -84,22 +59,9 @@ impl MallocCode {
 fn is_of_malloc(function: &str) -> bool {
     /// Hidden functions of glibc's malloc and of musl's, which have names in a statically linked program.
     const HIDDEN: [&str; 16] = [
-        "_int_malloc",
-        "_int_free",
-        "_int_realloc",
-        "_int_memalign",
-        "malloc_consolidate",
-        "unlink_chunk",
-        "sysmalloc",
-        "systrim",
-        "__libc_malloc_impl",
-        "__malloc_alloc_meta",
-        "__malloc_allzerop",
-        "alloc_slot",
-        "get_meta",
-        "nontrivial_free",
-        "try_avail",
-        "enframe",
+        "_int_malloc", "_int_free", "_int_realloc", "_int_memalign", "malloc_consolidate",
+        "unlink_chunk", "sysmalloc", "systrim", "__libc_malloc_impl", "__malloc_alloc_meta",
+        "__malloc_allzerop", "alloc_slot", "get_meta", "nontrivial_free", "try_avail", "enframe",
     ];
     let plain = function.split('.').next().unwrap_or_default();
     is_of_collector(function)
@@ -121,41 +83,17 @@ pub(super) fn is_collector_library(file: &str) -> bool {
 /// garbage. The known run-times are those of Go, Java (HotSpot), V8 and Ruby.
 pub(super) fn is_of_collector(function: &str) -> bool {
     const GO: [&str; 15] = [
-        "(*gcWork)",
-        "(*mcache)",
-        "(*mcentral)",
-        "(*mheap)",
-        "(*mspan)",
-        "findObject",
-        "gc",
-        "greyobject",
-        "heapSetType",
-        "mallocgc",
-        "markroot",
-        "nextFreeFast",
-        "scan",
-        "sweep",
+        "(*gcWork)", "(*mcache)", "(*mcentral)", "(*mheap)", "(*mspan)", "findObject", "gc",
+        "greyobject", "heapSetType", "mallocgc", "markroot", "nextFreeFast", "scan", "sweep",
         "tryDefer",
     ];
     const JAVA: [&str; 9] = [
-        "G1",
-        "GCTask",
-        "OopOopIterate",
-        "PSPromotion",
-        "PSParallel",
-        "MarkSweep",
-        "Shenandoah",
-        "ZMark",
-        "ZRelocate",
+        "G1", "GCTask", "OopOopIterate", "PSPromotion", "PSParallel", "MarkSweep", "Shenandoah",
+        "ZMark", "ZRelocate",
     ];
     const V8: [&str; 7] = [
-        "Scaveng",
-        "MarkCompact",
-        "MarkingVisitor",
-        "ConcurrentMarking",
-        "MarkingBarrier",
-        "Sweeper",
-        "Evacuat",
+        "Scaveng", "MarkCompact", "MarkingVisitor", "ConcurrentMarking", "MarkingBarrier",
+        "Sweeper", "Evacuat",
     ];
     const RUBY: [&str; 4] = ["gc_mark", "gc_sweep", "rgengc_", "newobj_"];
     if let Some(go) = function.strip_prefix("runtime.") {

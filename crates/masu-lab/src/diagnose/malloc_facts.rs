@@ -14,7 +14,7 @@ use super::facts::{Inside, Site};
 use super::repeats::other_run;
 use crate::heap::{Frame, Profile, Sums, written_in};
 use masu_run::execute::tree::Pid;
-use masu_run::execute::{Conditions, Look, execute_under, execute_watched};
+use masu_run::execute::{Conditions, Look, execute, execute_watched};
 use masu_run::process::{self, Observer};
 use masu_run::{CountPage, Error, Run, Scratch, ScratchFolder, Stop, Variant, Workload};
 
@@ -88,15 +88,7 @@ fn count(
 ) -> Result<(Run, Option<u64>), Error> {
     let name = format!("masu-requests-{}", std::process::id());
     let page = CountPage::create(&std::env::temp_dir().join(name))?;
-    let variables = page.variables().map(|(name, path)| (name.to_owned(), text(path)));
-    let variant = Variant {
-        label: "counting".to_owned(),
-        allocator: "masu".to_owned(),
-        library: Some(counting.to_owned()),
-        variables: variables.to_vec(),
-        ..Variant::default()
-    };
-    let run = execute_under(workload, &variant, conditions, stop)?;
+    let run = execute(workload, &page.variant(counting), conditions, stop)?;
     let totals = page.totals()?;
     Ok((run, (totals.programs > 0).then_some(totals.requests)))
 }
@@ -156,16 +148,8 @@ fn is_wrapper(function: &str) -> bool {
 /// its file.
 fn is_of_language(frame: &Frame) -> bool {
     const NAMES: [&str; 10] = [
-        "std::",
-        "<std::",
-        "alloc::",
-        "<alloc::",
-        "core::",
-        "<core::",
-        "hashbrown::",
-        "<hashbrown::",
-        "__gnu_cxx::",
-        "<T as ",
+        "std::", "<std::", "alloc::", "<alloc::", "core::", "<core::", "hashbrown::",
+        "<hashbrown::", "__gnu_cxx::", "<T as ",
     ];
     const SOURCES: [&str; 3] = ["/rustc/", "/include/c++/", "/lib/rustlib/src/"];
     const FILES: [&str; 7] =

@@ -14,8 +14,8 @@ use super::facts::{CallFacts, Clock, Facts, Malloc, Memory, Waiting};
 use super::malloc_facts::{self, Pages};
 use super::snapshots::{Looks, Seen};
 use super::{
-    Diagnosis, build, findings_of, growth, judge, note_counting, others, own_cpu_s, restart,
-    services, unsampled,
+    Diagnosis, build, findings_of, growth, judge, note_counting, others, restart, services,
+    unsampled,
 };
 use crate::heap::{self, Profile};
 use masu_run::calls::Owner;
@@ -57,12 +57,9 @@ pub enum Hold {
     Attached,
 }
 
-/// Looks at the process `pid` for `patience` (less if it ends, or [`Stop`] asks to) and says why it is slow.
-///
-/// # Errors
-///
-/// [`Error::Ended`] if there is no such process, [`Error::Process`] if it belongs to another user, may not be attached to
-/// or ends before, if it is a thread, or if a signal has stopped it.
+/// Looks at the process `pid` for `patience` (less if it ends, or [`Stop`] asks to) and says why it is slow. An error
+/// if there is no such process, if it belongs to another user, may not be attached to or ends before, if it is a
+/// thread, or if a signal has stopped it.
 pub fn diagnose_running(
     pid: u32,
     patience: Duration,
@@ -100,7 +97,7 @@ pub fn diagnose_running(
             (Some(undisturbed), Some(Attached::to(pid)?))
         }
     };
-    let (neighbors, own_before_s) = (Neighbors::look(), own_cpu_s());
+    let (neighbors, own_before_s) = (Neighbors::look(), kernel::own_cpu_s());
     let began = Instant::now();
     let before = Counters::of(process).ok_or(Error::Ended { pid })?;
     let mut children = Children::of(process);
@@ -127,7 +124,7 @@ pub fn diagnose_running(
         thread::sleep(until_next(look));
     }
     let wall_s = began.elapsed().as_secs_f64();
-    let (interference, own_s) = (neighbors.interference(), own_cpu_s() - own_before_s);
+    let (interference, own_s) = (neighbors.interference(), kernel::own_cpu_s() - own_before_s);
     let counted = attached.map(Attached::finish).transpose()?;
     let mut seen = looks.finish();
     let children = children.finish(wall_s);

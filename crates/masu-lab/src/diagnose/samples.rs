@@ -17,7 +17,7 @@ use masu_run::execute::tree::{Pid, threads};
 use masu_run::kernel::sample::{Sampler, Switch};
 use masu_run::mapping::Mapping;
 use masu_run::proc_files;
-use masu_run::quantity::percent;
+use masu_run::quantity::{clipped, percent};
 
 /// The most places that are kept apart, each with its caller.
 const KEPT_MAX: usize = 1 << 18;
@@ -28,6 +28,9 @@ const PLACES_MAX: usize = 8;
 /// The most stacks that are kept, and the most that are reported.
 const STACKS_MAX: usize = 1 << 15;
 const STACKS_SHOWN_MAX: usize = 400;
+
+/// The most letters of a function's name in a sentence.
+pub(super) const NAME: usize = 80;
 
 /// A caller is named if it has this share of a place's samples.
 const CALLER_SHARE: f64 = 0.5;
@@ -92,19 +95,11 @@ impl Sampled {
     pub fn listing(&self) -> String {
         /// Places with less than this share are left out.
         const LEAST: f64 = 0.05;
-        /// Names of C++ may be longer than a page.
-        const MOST: usize = 80;
         let listing = |place: &Place| {
             let file = place.file.file_name().unwrap_or_default().to_string_lossy();
             let share = percent(place.share);
             match &place.function {
-                Some(function) => {
-                    let mut name: String = function.chars().take(MOST).collect();
-                    if name.len() < function.len() {
-                        name.push('…');
-                    }
-                    format!("`{name}` of {file} {share}")
-                }
+                Some(function) => format!("`{}` of {file} {share}", clipped(function, NAME)),
                 None if place.is_collector() => format!("the collector {file} {share}"),
                 None if place.is_malloc => format!("the malloc of {file} {share}"),
                 None => format!("functions of {file} without names {share}"),

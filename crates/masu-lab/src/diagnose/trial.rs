@@ -22,6 +22,7 @@ use crate::compare::{Event, Until};
 use crate::plan::Prepared;
 use crate::prove::{self, Proof, Proved, Shown};
 use crate::{CompareOptions, Measure, Plan};
+use masu_run::once::once;
 use masu_run::prices::Service;
 use masu_run::quantity::percent;
 use masu_run::workload::quoted;
@@ -111,10 +112,6 @@ impl Trial {
 
     /// Makes the runs, until all is decided or their time is over. If time is left, further candidates follow, one by
     /// one: candidates that enough rounds left undecided do not take the time of the next one.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`prove`](prove::prove()).
     pub fn make(
         &mut self,
         stop: &Stop,
@@ -190,11 +187,8 @@ impl Trial {
 
 /// The trial that is worth making after a diagnosis.
 ///
-/// `None` if the cause lies elsewhere, so that nothing about memory is denied or advised.
-///
-/// # Errors
-///
-/// The reason why the program cannot be tried, as one sentence for [`Diagnosis::not_seen`].
+/// `None` if the cause lies elsewhere, so that nothing about memory is denied or advised. An error is the reason why
+/// the program cannot be tried, as one sentence for [`Diagnosis::not_seen`].
 pub fn after(
     diagnosis: &Diagnosis,
     workload: &Workload,
@@ -319,13 +313,8 @@ fn is_closed(findings: &[Finding], facts: &Facts) -> bool {
 
 /// The variants that findings name against lost time, each once.
 fn named(findings: &[Finding]) -> Vec<String> {
-    let mut named: Vec<String> = Vec::new();
-    for remedy in findings.iter().filter(|one| !is_of_size(one.id)).flat_map(|one| &one.remedies) {
-        if let Some(variant) = remedy.variant.as_ref().filter(|variant| !named.contains(variant)) {
-            named.push(variant.clone());
-        }
-    }
-    named
+    let remedies = findings.iter().filter(|one| !is_of_size(one.id)).flat_map(|one| &one.remedies);
+    once(remedies.filter_map(|remedy| remedy.variant.clone()))
 }
 
 /// The candidates: those that were `named`, then those that help many programs and may help this one.

@@ -53,18 +53,14 @@ pub struct Noise {
 impl Noise {
     /// Works for about half a second on one CPU, longer where other processes want it too.
     pub(super) fn measure() -> Noise {
-        let own_cpu_s = || {
-            let own = i32::try_from(std::process::id()).ok().and_then(kernel::cpu_time);
-            own.unwrap_or_default().as_secs_f64()
-        };
-        let (neighbors, cpu_s, began) = (Neighbors::look(), own_cpu_s(), Instant::now());
+        let (neighbors, cpu_s, began) = (Neighbors::look(), kernel::own_cpu_s(), Instant::now());
         let mut pieces = Vec::with_capacity(PIECES);
         while pieces.len() < PIECES && (pieces.len() < PIECES_MIN || began.elapsed() < PATIENCE) {
             pieces.push(piece());
         }
         let wall_s = began.elapsed().as_secs_f64();
         let interference = neighbors.interference();
-        let others_s = interference.others_s(own_cpu_s() - cpu_s);
+        let others_s = interference.others_s(kernel::own_cpu_s() - cpu_s);
         let all_s = wall_s * interference.cpus as f64;
         let share = |seconds: f64| (seconds / all_s).min(1.0);
         Noise::judge(

@@ -160,14 +160,6 @@ mod tests {
         fn known(&self, name: &str) -> Option<Known> {
             Some(Known::Number(name.parse().ok()))
         }
-
-        fn rows(&self, _: &str) -> Vec<(String, String)> {
-            Vec::new()
-        }
-
-        fn is_empty(&self) -> bool {
-            false
-        }
     }
 
     #[test]

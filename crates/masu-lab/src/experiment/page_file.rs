@@ -23,10 +23,14 @@ pub(super) trait Figures {
     fn known(&self, name: &str) -> Option<Known>;
 
     /// The names in this list, with their labels.
-    fn rows(&self, list: &str) -> Vec<(String, String)>;
+    fn rows(&self, _list: &str) -> Vec<(String, String)> {
+        Vec::new()
+    }
 
     /// Whether nothing could be measured.
-    fn is_empty(&self) -> bool;
+    fn is_empty(&self) -> bool {
+        false
+    }
 
     /// The values of `{name}` in texts.
     fn values(&self) -> Vec<(&'static str, String)> {
@@ -347,10 +351,6 @@ mod tests {
         fn rows(&self, list: &str) -> Vec<(String, String)> {
             let names: &[&str] = if list == "all" { &["a", "b", "c"] } else { &[] };
             names.iter().map(|name| ((*name).to_owned(), format!("row {name}"))).collect()
-        }
-
-        fn is_empty(&self) -> bool {
-            false
         }
 
         fn values(&self) -> Vec<(&'static str, String)> {

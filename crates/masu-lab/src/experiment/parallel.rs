@@ -88,13 +88,7 @@ fn diagnoses(bench: &mut Workbench<'_>, target: &Path) -> Vec<Block> {
     let places = [&manifest, target].map(|path| path.to_str().unwrap_or_default());
     let cargo = [
         &[
-            "cargo",
-            "run",
-            "--quiet",
-            "--locked",
-            "--manifest-path",
-            places[0],
-            "--target-dir",
+            "cargo", "run", "--quiet", "--locked", "--manifest-path", places[0], "--target-dir",
             places[1],
         ],
         &["--package", "masu-chunk", "--example", "steps", "--", "pool"][..],

@@ -19,6 +19,7 @@ use crate::{Checkup, CompareOptions, Comparison, Plan, Suite, compare};
 use masu_run::calls::{self, Calls};
 use masu_run::error::Doing;
 use masu_run::execute::{self, Conditions, Ending};
+use masu_run::once::gathered;
 use masu_run::{
     Error, Input, Libc, Limits, Parameter, Prices, Program, Run, Spec, Stop, Variant, Workload,
 };
@@ -109,12 +110,8 @@ pub fn source_above(start: &Path) -> Option<PathBuf> {
 }
 
 impl<'a> Workbench<'a> {
-    /// The workbench of `experiment`; makes its folders.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] where a folder cannot be made or written into; [`Error::Request`] where the path of one is no
-    /// text, which commands and suites take paths for.
+    /// The workbench of `experiment`; makes its folders. Their paths must be text, which commands and suites take paths
+    /// for.
     pub fn open(experiment: &Experiment, asked: Asked<'a>) -> Result<Workbench<'a>, Error> {
         let bench = Workbench {
             name: experiment.name,
@@ -341,8 +338,8 @@ impl<'a> Workbench<'a> {
         if self.is_over() {
             return None;
         }
-        let made =
-            execute::execute(workload, &Variant::default(), &Limits::default(), self.asked.stop);
+        let conditions = Conditions::default();
+        let made = execute::execute(workload, &Variant::default(), &conditions, self.asked.stop);
         self.succeeded(what, made)
     }
 
@@ -351,7 +348,7 @@ impl<'a> Workbench<'a> {
         if self.is_over() {
             return None;
         }
-        let conditions = Conditions::from(Limits::default());
+        let conditions = Conditions::default();
         let counted = calls::count(workload, variant, &conditions, self.asked.stop);
         let what = format!("the calls under {}", variant.label);
         let (run, calls) = self.noted(&what, counted)?;
@@ -379,20 +376,15 @@ impl<'a> Workbench<'a> {
 
 /// The rows of `table` with runs that failed, and the reason; rows with one reason together.
 fn failures(table: &Table) -> Vec<(String, String)> {
-    let mut rows: Vec<(String, Vec<&str>)> = Vec::new();
-    for (index, variant) in table.case.variants.iter().enumerate() {
+    let failed = table.case.variants.iter().enumerate().filter_map(|(index, variant)| {
         let mut own = table.runs.iter().filter(|run| run.variant == index);
-        let Some(failed) = own.find(|run| run.ending != Ending::Exited(0)) else { continue };
-        let reason = failure(failed);
-        match rows.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, labels)) => labels.push(&variant.label),
-            None => rows.push((reason, vec![&variant.label])),
-        }
-    }
+        let failed = own.find(|run| run.ending != Ending::Exited(0))?;
+        Some((failure(failed), variant.label.as_str()))
+    });
     let named = |(reason, labels): (String, Vec<&str>)| {
         (format!("runs of {} under {}", table.case.name, labels.join(", ")), reason)
     };
-    rows.into_iter().map(named).collect()
+    gathered(failed).into_iter().map(named).collect()
 }
 
 /// The ending of a run that failed, with the program's last words.

@@ -17,11 +17,8 @@ use masu_run::process::hidden;
 /// The time between two checks whether the program has answered.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Has the process write its profile now; returns its file.
-///
-/// # Errors
-///
-/// If the process does not exist or is another user's, takes no profile, or does not answer within `patience`.
+/// Has the process write its profile now; returns its file. An error if it takes no profile, or does not answer within
+/// `patience`.
 pub fn ask(process: u32, patience: Duration) -> Result<PathBuf, Error> {
     let wrong = |reason: String| Error::Process { pid: process, reason };
     let folder = PathBuf::from(format!("/proc/{process}"));

@@ -7,9 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::{Frame, Profile, What};
-use masu_run::quantity::count;
+use masu_run::quantity::{clipped, count};
 
 const ROWS: usize = 25;
+
+/// The most letters of a name.
+const NAME: usize = 110;
 /// The number of stacks shown in full, and of frames of each.
 const STACKS: usize = 5;
 const FRAMES: usize = 12;
@@ -41,7 +44,7 @@ pub(super) fn text(profile: &Profile, what: What, title: &str) -> String {
             share(*own, total),
             amount(*all, what),
             share(*all, total),
-            clipped(name),
+            clipped(name, NAME),
         );
     }
     if rows.len() > ROWS {
@@ -136,7 +139,7 @@ fn by_function(profile: &Profile, what: What) -> Vec<(&str, i64, i64)> {
 fn stack(text: &mut String, head: &str, frames: &[Frame], most: usize) {
     let _ = writeln!(text, "\n{head}");
     for frame in frames.iter().rev().take(most) {
-        let _ = writeln!(text, "  {}{}", clipped(&frame.function), place(frame));
+        let _ = writeln!(text, "  {}{}", clipped(&frame.function, NAME), place(frame));
     }
     if frames.len() > most {
         let more = frames.len() - most;
@@ -148,17 +151,6 @@ fn place(frame: &Frame) -> String {
     let Some(file) = &frame.file else { return String::new() };
     let file = file.rsplit('/').next().unwrap_or(file);
     if frame.line == 0 { format!("  {file}") } else { format!("  {file}:{}", frame.line) }
-}
-
-/// A name that fits a line: names of C++ may be longer than a page.
-fn clipped(name: &str) -> String {
-    const MOST: usize = 110;
-    if name.chars().count() <= MOST {
-        return name.to_owned();
-    }
-    let mut clipped: String = name.chars().take(MOST - 1).collect();
-    clipped.push('…');
-    clipped
 }
 
 pub(crate) fn phrase(what: What) -> &'static str {

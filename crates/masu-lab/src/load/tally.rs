@@ -78,8 +78,8 @@ pub struct Met {
     pub window: Duration,
     /// The time until the last request was answered.
     pub elapsed: Duration,
-    /// CPU time of this process in that time, of the load's threads and all others.
-    pub(crate) client_cpu: Duration,
+    /// CPU seconds of this process in that time, of the load's threads and all others.
+    pub(crate) client_cpu_s: f64,
     /// Reasons why the load may have differed from the requested one, with advice.
     pub notes: Vec<String>,
     latencies: Histogram<u64>,
@@ -150,7 +150,7 @@ impl Tally {
             failures: Failures::default(),
             window: Duration::ZERO,
             elapsed: Duration::ZERO,
-            client_cpu: Duration::ZERO,
+            client_cpu_s: 0.0,
             notes: Vec::new(),
             latencies: histogram(),
         };
@@ -199,18 +199,18 @@ impl Tally {
         self.lateness.saturating_record(nanoseconds(by));
     }
 
-    /// The result when the burst is over; the client's `threads` threads used `client_cpu`.
+    /// The result when the burst is over; the client's `threads` threads used `client_cpu_s`.
     pub(super) fn met(
         &self,
         pace: Pace,
         window: Duration,
         elapsed: Duration,
-        client_cpu: Duration,
+        client_cpu_s: f64,
         threads: usize,
     ) -> Met {
-        let busy = client_cpu.as_secs_f64() / elapsed.as_secs_f64() / threads as f64;
+        let busy = client_cpu_s / elapsed.as_secs_f64() / threads as f64;
         let notes = self.notes(pace, busy);
-        Met { window, elapsed, client_cpu, notes, ..self.met.clone() }
+        Met { window, elapsed, client_cpu_s, notes, ..self.met.clone() }
     }
 
     fn notes(&self, pace: Pace, busy: f64) -> Vec<String> {

@@ -21,11 +21,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Understands `http://HOST[:PORT]/PATH` and looks the host up.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] for anything else, and for a host that is not known.
+    /// Understands `http://HOST[:PORT]/PATH` and looks the host up. Anything else is an error.
     pub fn new(url: &str) -> Result<Target, Error> {
         let wrong = |reason: String| Error::Load { load: url.to_owned(), reason };
         let (uri, host, port) = parse(url).map_err(&wrong)?;
@@ -58,10 +54,6 @@ impl Target {
 
     /// Checks that [`Target::new`] would understand `url` with a number for each placeholder, without looking anything
     /// up.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] with the reason.
     pub fn check(url: &str) -> Result<(), Error> {
         let mut parts = url.split('{');
         let mut filled = parts.next().unwrap_or_default().to_owned();

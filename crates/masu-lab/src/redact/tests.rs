@@ -127,15 +127,9 @@ fn records() -> Vec<Record> {
 /// Puts a secret into every free text of `value`.
 fn fill(value: &mut Value) {
     const FIXED: [&str; 8] = [
-        "record",
-        "masu_version",
-        "began",
-        "hash",
-        "primary",
-        "verdict",
+        "record", "masu_version", "began", "hash", "primary", "verdict",
         // Models and versions.
-        "machine",
-        "rounds",
+        "machine", "rounds",
     ];
     match value {
         Value::String(text) => text.push_str("SECRET"),

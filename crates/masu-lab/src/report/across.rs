@@ -5,11 +5,12 @@
 //! estimates.
 
 use super::document::Document;
-use super::overview::{Count, Spread, once};
+use super::overview::{Count, Spread};
 use crate::Measure;
 use crate::results::Row;
 use crate::tables::{Source, Table};
 use masu_run::Error;
+use masu_run::once::{gathered, once};
 use masu_run::quantity;
 
 /// Tables that compare the same thing.
@@ -41,18 +42,11 @@ fn key(table: &Table) -> (&str, &[String], Measure, Option<(&str, &str)>) {
 
 /// The groups of two tables or more, in the order of their first appearance.
 pub(super) fn groups(document: &Document) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
-    for (index, source) in document.sources.iter().enumerate() {
-        for table in &source.tables {
-            let is_same = |group: &&mut Group<'_>| key(group.members[0].1) == key(table);
-            match groups.iter_mut().find(is_same) {
-                Some(group) => group.members.push((index, table)),
-                None => groups.push(Group { members: vec![(index, table)] }),
-            }
-        }
-    }
-    groups.retain(|group| group.members.len() > 1);
-    groups
+    let tables = document.sources.iter().enumerate().flat_map(|(index, source)| {
+        source.tables.iter().map(move |table| (key(table), (index, table)))
+    });
+    let groups = gathered(tables).into_iter().map(|(_, members)| Group { members });
+    groups.filter(|group| group.members.len() > 1).collect()
 }
 
 /// The tables that only one source has, a line each: `A: ring threads=2`.

@@ -11,6 +11,7 @@ use super::Content;
 use super::across::name as letter;
 use crate::page::{Block, Page, Sheet, Statement, Text, Tone, width};
 use masu_run::Error;
+use masu_run::once::once;
 use masu_run::quantity::{bytes, count, percent, ratio, seconds};
 use masu_run::workload::{COMMAND_LINES, shortened};
 
@@ -157,12 +158,8 @@ impl Diagnoses {
 
     /// Each finding of any diagnosis, and its change from one diagnosis to the next.
     fn findings(&self) -> Vec<Statement> {
-        let mut ids: Vec<&str> = Vec::new();
-        for finding in self.diagnoses.iter().flat_map(|one| &one.findings) {
-            if !ids.contains(&finding.id.as_str()) {
-                ids.push(&finding.id);
-            }
-        }
+        let found = self.diagnoses.iter().flat_map(|one| &one.findings);
+        let ids = once(found.map(|finding| finding.id.as_str()));
         let statement = |id: &str| {
             let of = |one: &Saved| one.findings.iter().find(|finding| finding.id == id).cloned();
             let found: Vec<Option<SavedFinding>> = self.diagnoses.iter().map(of).collect();

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::results::Row;
 use crate::tables::Source;
 use crate::{Measure, Verdict};
+use masu_run::once::once;
 
 /// The cases with the same primary measure, drawn together.
 #[derive(Debug, Clone, Serialize)]
@@ -72,17 +73,6 @@ impl Spread {
         let mean = (logarithms / ratios.len() as f64).exp();
         Some(Spread { mean, smallest, largest, of: ratios.len() })
     }
-}
-
-/// Each of these items once, in the order of their first appearance.
-pub(super) fn once<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut seen = Vec::new();
-    for one in all {
-        if !seen.contains(&one) {
-            seen.push(one);
-        }
-    }
-    seen
 }
 
 /// One overview for each primary measure that two cases or more share.

@@ -3,13 +3,14 @@
 use super::across::{self, Across, Group};
 use super::document::Detail;
 use super::measure;
-use super::overview::{Overview, once};
+use super::overview::Overview;
 use super::plot::{LATENCIES, largest, latency_median, mean, median_run};
 use crate::Measure;
 use crate::page::{Cell, Column, Mark, Sheet, SheetRow, Text, Tone};
 use crate::results::Row;
 use crate::statistics::{Estimate, Side};
 use crate::tables::{Source, Table};
+use masu_run::once::once;
 use masu_run::quantity;
 use masu_run::{Evidence, Run, Variant};
 

@@ -8,7 +8,7 @@ use super::{Book, Load, Servers};
 use crate::Pace;
 use crate::load::{Client, Met};
 use masu_run::execute::last_error::last_error;
-use masu_run::execute::{self, Burst, Curve, Ending, Neighbors, Run};
+use masu_run::execute::{Burst, Conditions, Curve, Ending, Neighbors, Run, execute};
 use masu_run::{Error, Input, Stop, Variant, Workload};
 
 /// The share of the machine that other processes may take during a burst.
@@ -60,7 +60,8 @@ impl Servers<'_> {
                     folder: rows[index].workload.folder.clone(),
                     shuffles_heap: false,
                 };
-                let run = execute::execute(&workload, &Variant::default(), self.limits, &abort)?;
+                let conditions = Conditions::from(self.limits.clone());
+                let run = execute(&workload, &Variant::default(), &conditions, &abort)?;
                 command = Some((text, run));
             }
             (_, Some(client)) => {
@@ -92,7 +93,7 @@ impl Servers<'_> {
         // reported separately.
         let load_s = match &command {
             Some((_, run)) => run.user_s + run.sys_s,
-            None => met.iter().chain(&at_rate).map(|met| met.client_cpu.as_secs_f64()).sum(),
+            None => met.iter().chain(&at_rate).map(|met| met.client_cpu_s).sum(),
         };
         let own_s = used.user_s + used.sys_s;
         let run = Run {

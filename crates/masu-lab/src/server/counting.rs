@@ -50,14 +50,10 @@ impl Servers<'_> {
         let beside = Place::new("count")?;
         let page = CountPage::create(&beside.file("count"))?;
         let row = &self.rows[index];
-        let text = |value: &std::path::Path| value.to_string_lossy().into_owned();
-        let variables = page.variables().map(|(name, path)| (name.to_owned(), text(path)));
         let variant = Variant {
             label: row.variant.label.clone(),
-            library: Some(library.clone()),
-            variables: variables.to_vec(),
             parameters: row.variant.parameters.clone(),
-            ..Variant::default()
+            ..page.variant(library)
         };
         let row = Row { variant, workload: row.workload.clone(), optional: false };
         let number = self.rows.len() + index;

@@ -40,10 +40,6 @@ pub enum Ready {
 
 impl Ready {
     /// A URL if it begins like one, an address if it is `HOST:PORT`, otherwise a command.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] for a URL that cannot be asked.
     pub fn parse(text: &str) -> Result<Ready, Error> {
         if load::is_url(text) {
             Target::check(text)?;

@@ -3,45 +3,80 @@
 //! The rules for combining settings, and the defaults, are decided here once.
 
 use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hyper::body::Bytes;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
-use super::{DEFAULT_BURST, DEFAULT_READY_WITHIN, LatencyRate, Load, Ready, ServerPlan, urls};
+use super::urls::{self, urls_of};
+use super::{DEFAULT_BURST, DEFAULT_READY_WITHIN, LatencyRate, Load, Ready, ServerPlan};
 use crate::load::{DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Pace, is_url};
+use crate::written::{Word, time};
 use masu_run::Error;
+use masu_run::error::Doing;
 use masu_run::parameter::{Values, substitute};
 
 /// The requested settings; none for each setting that was not requested.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ServerRequest {
     /// A URL, an address or a command that shows whether a server is ready.
     pub ready: Option<String>,
     /// The most time until a server is ready.
+    #[serde(default, deserialize_with = "time")]
     pub ready_within: Option<Duration>,
-    /// URLs, or one command; [`urls_of`](super::urls_of) has replaced a file's name by the file's URLs.
+    /// URLs, `@FILE` for those of a file, or one command.
+    #[serde(deserialize_with = "loads")]
     pub load: Vec<String>,
-    /// The body to post to the URLs.
-    pub body: Option<Vec<u8>>,
+    /// The file with the body to post to the URLs.
+    pub load_body: Option<PathBuf>,
     pub connections: Option<usize>,
     /// Requests a second; back to back if none.
     pub rate: Option<f64>,
     /// The rate for the latencies, after requests back to back.
+    #[serde(default, deserialize_with = "latency_rate")]
     pub latency_rate: Option<LatencyRate>,
     /// The longest a request may take.
+    #[serde(default, deserialize_with = "time")]
     pub request_timeout: Option<Duration>,
+    #[serde(default, deserialize_with = "time")]
     pub burst: Option<Duration>,
+    #[serde(default)]
     pub one_at_a_time: bool,
 }
 
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "write a URL, a list of them, or a command")]
+enum Loads {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// URLs, or a command, one or several.
+fn loads<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    Ok(match Loads::deserialize(from)? {
+        Loads::One(load) => vec![load],
+        Loads::Several(loads) => loads,
+    })
+}
+
+/// A rate, or a share of another, written as a text or a number.
+fn latency_rate<'de, D>(from: D) -> Result<Option<LatencyRate>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    Word::deserialize(from)?.text().parse().map(Some).map_err(D::Error::custom)
+}
+
 impl ServerRequest {
-    /// The plan, without a counting library. Where no check is given, a server is ready when
-    /// the first URL is answered, or under a load command when its port takes connections.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Load`] for a load that cannot be made, or for settings that exclude each other.
-    pub fn plan(self) -> Result<ServerPlan, Error> {
+    /// The plan, without a counting library; relative paths start at `base`. Where no check is given, a server is ready
+    /// when the first URL is answered, or under a load command when its port takes connections. Settings that exclude
+    /// each other are an error.
+    pub fn plan(mut self, base: &Path) -> Result<ServerPlan, Error> {
+        self.load = urls_of(self.load, base)?;
         let wrong = |load: &str, reason: &str| {
             Err(Error::Load { load: load.to_owned(), reason: reason.to_owned() })
         };
@@ -58,7 +93,7 @@ impl ServerRequest {
         let is_http_only = self.connections.is_some()
             || self.rate.is_some()
             || self.latency_rate.is_some()
-            || self.body.is_some()
+            || self.load_body.is_some()
             || self.request_timeout.is_some()
             || self.burst.is_some();
         if urls == 0 && is_http_only {
@@ -79,10 +114,14 @@ impl ServerRequest {
             None if urls > 0 => Ready::Url(first.clone()),
             None => Ready::Port,
         };
+        let read = |path: PathBuf| {
+            let path = base.join(path);
+            fs::read(&path).doing(|| format!("reading {}", path.display()))
+        };
         let load = if urls > 0 {
             Load::Http {
                 urls: self.load,
-                body: self.body.map(Bytes::from),
+                body: self.load_body.map(read).transpose()?.map(Bytes::from),
                 connections: self.connections.unwrap_or(DEFAULT_CONNECTIONS),
                 pace: match self.rate {
                     Some(rate) => Pace::Open { rate },
@@ -176,13 +215,13 @@ mod tests {
     }
 
     fn reason(asked: ServerRequest) -> String {
-        asked.plan().unwrap_err().to_string()
+        asked.plan("".as_ref()).unwrap_err().to_string()
     }
 
     #[test]
     fn a_url_is_asked_back_to_back_and_tells_when_the_server_is_ready() {
         let url = "http://127.0.0.1:{port}/";
-        let plan = load(&[url]).plan().unwrap();
+        let plan = load(&[url]).plan("".as_ref()).unwrap();
         assert_eq!(plan.ready, Ready::Url(url.to_owned()));
         assert!(matches!(plan.load, Load::Http { pace: Pace::Closed, connections: 8, .. }));
         let given: Vec<String> = plan.settings().into_iter().map(|(name, _)| name).collect();
@@ -191,14 +230,14 @@ mod tests {
 
     #[test]
     fn anything_else_is_a_command_and_the_port_tells() {
-        let plan = load(&["ab -n 10 http://127.0.0.1:{port}/"]).plan().unwrap();
+        let plan = load(&["ab -n 10 http://127.0.0.1:{port}/"]).plan("".as_ref()).unwrap();
         assert_eq!(plan.ready, Ready::Port);
         assert!(matches!(plan.load, Load::Command(_)));
         let ready = Some("redis-cli -p {port} ping".to_owned());
-        let plan = ServerRequest { ready, ..load(&["true"]) }.plan().unwrap();
+        let plan = ServerRequest { ready, ..load(&["true"]) }.plan("".as_ref()).unwrap();
         assert!(matches!(plan.ready, Ready::Command(_)));
         let ready = Some("127.0.0.1:{port}".to_owned());
-        let plan = ServerRequest { ready, ..load(&["true"]) }.plan().unwrap();
+        let plan = ServerRequest { ready, ..load(&["true"]) }.plan("".as_ref()).unwrap();
         assert_eq!(plan.settings()[0], ("ready".to_owned(), "127.0.0.1:{port}".to_owned()));
     }
 
@@ -229,8 +268,9 @@ mod tests {
     #[test]
     fn a_rate_for_latencies_leaves_the_verdict_to_throughput() {
         let latency_rate = Some("50%".parse().unwrap());
-        let plan =
-            ServerRequest { latency_rate, ..load(&["http://127.0.0.1:{port}/"]) }.plan().unwrap();
+        let plan = ServerRequest { latency_rate, ..load(&["http://127.0.0.1:{port}/"]) }
+            .plan("".as_ref())
+            .unwrap();
         assert_eq!(plan.primary(), crate::Measure::Throughput);
         assert!(plan.settings().contains(&("latency-rate".to_owned(), "50%".to_owned())));
     }

@@ -13,13 +13,9 @@ use masu_run::Error;
 /// A list of more URLs than these is described by its number.
 const URLS_LISTED: usize = 3;
 
-/// `load` with the URLs of a file in place of each `@FILE`; relative paths start at `base`. Empty
-/// lines and lines that begin with `#` are skipped.
-///
-/// # Errors
-///
-/// [`Error::Load`] for a file that cannot be read or holds no URL, and for a line that is no URL.
-pub fn urls_of(load: Vec<String>, base: &Path) -> Result<Vec<String>, Error> {
+/// `load` with the URLs of a file in place of each `@FILE`; relative paths start at `base`. Empty lines and lines that
+/// begin with `#` are skipped. A file without any URL is an error.
+pub(super) fn urls_of(load: Vec<String>, base: &Path) -> Result<Vec<String>, Error> {
     let mut urls = Vec::new();
     for text in load {
         let Some(name) = text.strip_prefix('@') else {

@@ -69,16 +69,6 @@ impl Default for Look {
 }
 
 /// The times of looks at a growing table, and the error that each look may spend.
-///
-/// ```
-/// use masu_lab::statistics::{Level, Looks};
-///
-/// let mut looks = Looks::new(1);
-/// let due: Vec<usize> = (1..=30).filter(|rounds| looks.due(*rounds).is_some()).collect();
-/// assert_eq!(due, [9, 14, 21]);
-/// // The fourth look is the last because the budget ends: it spends the quarter that is left.
-/// assert_eq!(looks.last().level.error(), Level::TABLE.error() / 4.0);
-/// ```
 #[derive(Debug, Clone)]
 pub struct Looks {
     taken: usize,

@@ -13,11 +13,12 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
-use super::{Choice, DEFAULT_ROUNDS, Entry, Named, Source, Suite, parse_duration};
+use super::{Choice, DEFAULT_ROUNDS, Entry, Named, Source, Suite};
 use crate::Measure;
 use crate::results::Rounds;
-use crate::server::{ServerRequest, urls_of};
+use crate::server::ServerRequest;
 use crate::statistics::DEFAULT_PRECISION;
+use crate::written::{Word, read, time};
 use masu_run::error::Doing;
 use masu_run::variant::parse_size;
 use masu_run::{Error, Parameter, Scratch};
@@ -97,46 +98,8 @@ table! { Workload {
     parameters: Vec<Parameter>,
     #[serde(default, deserialize_with = "parameters")]
     each: Vec<Parameter>,
-    server: Option<Spanned<Server>>,
+    server: Option<Spanned<ServerRequest>>,
 } }
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Server {
-    load: Loads,
-    ready: Option<String>,
-    #[serde(default, deserialize_with = "time")]
-    ready_within: Option<Duration>,
-    load_body: Option<PathBuf>,
-    connections: Option<NonZero<usize>>,
-    rate: Option<f64>,
-    latency_rate: Option<Word>,
-    #[serde(default, deserialize_with = "time")]
-    request_timeout: Option<Duration>,
-    #[serde(default, deserialize_with = "time")]
-    burst: Option<Duration>,
-    #[serde(default)]
-    one_at_a_time: bool,
-}
-
-/// A text, or a number.
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "write a text in quotes, or a number")]
-enum Word {
-    Text(String),
-    Whole(i64),
-    Number(f64),
-}
-
-impl Word {
-    fn text(self) -> String {
-        match self {
-            Word::Text(text) => text,
-            Word::Whole(number) => number.to_string(),
-            Word::Number(number) => number.to_string(),
-        }
-    }
-}
 
 /// A list of words, or a text for the shell.
 #[derive(Deserialize)]
@@ -144,13 +107,6 @@ impl Word {
 enum Words {
     Shell(String),
     Words(Vec<Word>),
-}
-
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "write a URL, a list of them, or a command")]
-enum Loads {
-    One(String),
-    Several(Vec<String>),
 }
 
 #[derive(Deserialize)]
@@ -202,20 +158,6 @@ fn choice<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Choice>, D::Error
     Ok(Some(Choice::Named(list.into_iter().map(named).collect::<Result<_, _>>()?)))
 }
 
-/// Reads a word, or says how to write it.
-fn read<'de, D: Deserializer<'de>, T>(
-    from: D,
-    wanted: &str,
-    read: impl FnOnce(&str) -> Option<T>,
-) -> Result<Option<T>, D::Error> {
-    let understood = read(&Word::deserialize(from)?.text());
-    understood.map(Some).ok_or_else(|| D::Error::custom(format!("write {wanted}")))
-}
-
-fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    read(from, "a time such as \"90s\", \"10m\" or \"1.5h\"", parse_duration)
-}
-
 fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     read(from, MEMORY, parse_memory)
 }
@@ -252,22 +194,14 @@ pub fn parse_memory(text: &str) -> Option<u64> {
     parse_size(text).filter(|size| *size >= 1 << 20)
 }
 
-/// The measure that results call `name`; a `-` may stand for `_`.
-///
-/// # Errors
-///
-/// A sentence with the known names.
+/// The measure that results call `name`; a `-` may stand for `_`. The error has all names.
 pub fn parse_measure(name: &str) -> Result<Measure, String> {
     name.replace('-', "_").parse()
 }
 
 impl Suite {
-    /// Reads the suite file at `path`. Relative paths in it start at its own folder.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] when the file cannot be read; [`Error::Suite`] with the line for anything
-    /// in it that is not understood, unknown keys included.
+    /// Reads the suite file at `path`. Relative paths in it start at its own folder. Anything that is not understood is
+    /// an error with its line, unknown keys included.
     pub fn read(path: &Path) -> Result<Suite, Error> {
         let text =
             fs::read_to_string(path).doing(|| format!("reading the suite {}", path.display()))?;
@@ -275,10 +209,6 @@ impl Suite {
     }
 
     /// The suite in `text`, as if `text` stood in the file at `path`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Suite`], as for [`read`](Self::read).
     pub fn parse(path: &Path, text: &str) -> Result<Suite, Error> {
         let wrong = |place: usize, reason: String| {
             let before = text.get(..place).unwrap_or(text);
@@ -368,9 +298,8 @@ impl Workload {
                 let reason = "a server has its data in {dir} and reads no input; leave `scratch` and `input` out";
                 return Err(wrong(place, reason.to_owned()));
             }
-            let asked = server.into_inner().request(&entry.base);
-            let plan = asked.and_then(|asked| asked.plan().map_err(|error| error.to_string()));
-            let plan = plan.map_err(|reason| wrong(place, reason))?;
+            let plan = server.into_inner().plan(&entry.base);
+            let plan = plan.map_err(|error| wrong(place, error.to_string()))?;
             // A burst of HTTP load always takes the same time, so wall time cannot be its measure.
             if entry.primary == Measure::Wall {
                 entry.primary = plan.primary();
@@ -378,31 +307,5 @@ impl Workload {
             entry.server = Some(plan);
         }
         Ok(entry)
-    }
-}
-
-impl Server {
-    /// The request, with the body and URLs that stand in other files; or the reason why it cannot be made.
-    fn request(self, base: &Path) -> Result<ServerRequest, String> {
-        let load = match self.load {
-            Loads::One(load) => vec![load],
-            Loads::Several(load) => load,
-        };
-        let body = self.load_body.map(|path| {
-            let path = base.join(path);
-            fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))
-        });
-        Ok(ServerRequest {
-            ready: self.ready,
-            ready_within: self.ready_within,
-            load: urls_of(load, base).map_err(|error| error.to_string())?,
-            body: body.transpose()?,
-            connections: self.connections.map(NonZero::get),
-            rate: self.rate,
-            latency_rate: self.latency_rate.map(|rate| rate.text().parse()).transpose()?,
-            request_timeout: self.request_timeout,
-            burst: self.burst,
-            one_at_a_time: self.one_at_a_time,
-        })
     }
 }

@@ -119,7 +119,7 @@ pub struct Decision {
     pub conditions: Vec<(Condition, Option<Ratio>, Held)>,
 }
 
-/// The decision on `criterion` by the figures of `summary`; `gate` has an example of one.
+/// The decision on `criterion` by the figures of `summary`.
 pub fn decide(summary: &Summary, criterion: &Criterion) -> Decision {
     let row = summary.rows.iter().skip(1).find(|row| row.variant == criterion.variant);
     let has_verdict = row.is_some_and(|row| {

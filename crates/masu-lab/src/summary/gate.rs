@@ -30,24 +30,6 @@ pub struct Standing {
 /// Whether any variant of `summary` is worse than the reference by more than `percent` per cent in the primary measure:
 /// it takes that much longer, or that much more of the measured resource; for a throughput, the reference does that
 /// much more.
-///
-/// ```
-/// use masu_lab::Run;
-/// use masu_lab::statistics::{Look, Measure};
-/// use masu_lab::summary::{Gate, gate, summarize};
-///
-/// let labels = ["before".to_owned(), "after".to_owned()];
-/// let run = |round, variant, wall_s| {
-///     let mut run = Run::default();
-///     (run.round, run.variant, run.wall_s) = (Some(round), variant, wall_s);
-///     run
-/// };
-/// let rounds = (0..10).flat_map(|round| [run(round, 0, 1.0), run(round, 1, 1.04)]);
-/// let runs: Vec<Run> = rounds.collect();
-/// let summary = summarize(&labels, Measure::Wall, Look::ONLY, &runs);
-/// assert_eq!(gate(&summary, 5.0), Gate::Passed);
-/// assert!(matches!(gate(&summary, 3.0), Gate::Failed(variants) if variants[0].variant == "after"));
-/// ```
 pub fn gate(summary: &Summary, percent: f64) -> Gate {
     let allowed = 1.0 + percent / 100.0;
     let (mut failed, mut undecided) = (Vec::new(), Vec::new());

@@ -157,6 +157,20 @@ impl<'a> Comparison<'a> {
     }
 }
 
+/// Rounds of a program that takes a second, beside variants that take `times` seconds; each run except the first's is off
+/// by up to `noise`, the runs of a round in different ways.
+pub(crate) fn runs_off(times: &[f64], rounds: usize, noise: f64) -> Vec<Run> {
+    let run = |round: usize, variant: usize| {
+        let turn = (round * (variant + 2) * 7 + variant * 3) % 11;
+        let off = 1.0 + noise * (turn as f64 - 5.0) / 5.0;
+        let time = if variant == 0 { 1.0 } else { times[variant - 1] * off };
+        Run { variant, round: Some(round), wall_s: time, user_s: time, ..Run::default() }
+    };
+    (0..rounds)
+        .flat_map(|round| (0..=times.len()).map(move |variant| run(round, variant)))
+        .collect()
+}
+
 pub(crate) fn labels(count: usize) -> Vec<String> {
     ('a'..='z').take(count).map(String::from).collect()
 }

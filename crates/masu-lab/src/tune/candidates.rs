@@ -69,11 +69,7 @@ const SETTINGS: &[(&str, &[&str])] = &[
     (
         "masu",
         &[
-            "trim_threshold=1G",
-            "purge_delay=0",
-            "huge_pages=0",
-            "huge_pages=1",
-            "cache_size=4M",
+            "trim_threshold=1G", "purge_delay=0", "huge_pages=0", "huge_pages=1", "cache_size=4M",
             "arenas=1",
         ],
     ),

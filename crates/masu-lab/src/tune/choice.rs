@@ -117,8 +117,8 @@ mod tests {
     use super::*;
     use crate::Measure;
     use crate::prove::Medians;
+    use crate::summary::simulation::runs_off;
     use crate::tune::candidates::Step;
-    use masu_run::Run;
 
     fn ratio(estimate: f64) -> Option<Ratio> {
         Some(Ratio { estimate, interval: Some((estimate - 0.01, estimate + 0.01)), pairs: 20 })
@@ -134,26 +134,11 @@ mod tests {
         Proof { remedies, ..empty }
     }
 
-    /// The values of twenty rounds in which remedies take these seconds and the reference takes one; each run is off
-    /// by up to `noise`, the runs of a round in different ways.
+    /// The values of twenty rounds in which remedies take these seconds and the reference takes one, each run off by up
+    /// to `noise`.
     fn values(times: &[f64], noise: f64) -> Values {
         let labels: Vec<String> = (0..=times.len()).map(|index| index.to_string()).collect();
-        let all: Vec<f64> = std::iter::once(1.0).chain(times.iter().copied()).collect();
-        let off = |round: usize, variant: usize| {
-            let turn = (round * (variant + 2) * 7 + variant * 3) % 11;
-            1.0 + noise * (f64::from(u32::try_from(turn).unwrap()) - 5.0) / 5.0
-        };
-        let run = |round: usize, variant: usize| Run {
-            variant,
-            round: Some(round),
-            wall_s: all[variant] * off(round, variant),
-            ..Run::default()
-        };
-        let runs: Vec<Run> = (0..20)
-            .flat_map(|round| (0..all.len()).map(move |variant| (round, variant)))
-            .map(|(round, variant)| run(round, variant))
-            .collect();
-        Values::of(&labels, &labels, Measure::Wall, &runs)
+        Values::of(&labels, &labels, Measure::Wall, &runs_off(times, 20, noise))
     }
 
     fn candidate(step: Step, settings: usize) -> Candidate {

@@ -30,15 +30,6 @@ const IN_A_CONTAINER: &str = "/usr/local/lib";
 
 /// The variables that `variant` sets, in `form`; empty where it sets none. Values that the environment already
 /// holds are not included.
-///
-/// ```
-/// use masu_lab::Variant;
-/// use masu_lab::tune::{Form, paste};
-///
-/// let mut variant = Variant::default();
-/// variant.tunables.push(("glibc.malloc.arena_max".to_owned(), "1".to_owned()));
-/// assert_eq!(paste(&variant, Form::Environment), "GLIBC_TUNABLES=glibc.malloc.arena_max=1");
-/// ```
 pub fn paste(variant: &Variant, form: Form) -> String {
     let set: Vec<(String, String)> = variant
         .changes(|_| None)

@@ -17,7 +17,7 @@ use super::candidates::{Candidate, Step};
 use super::{Event, Goal, Tried};
 use crate::prove::{Proof, Values};
 use crate::statistics::{Level, pairs_needed};
-use crate::suite::written_budget;
+use crate::written::written_budget;
 use masu_run::Error;
 use masu_run::quantity::seconds;
 

@@ -264,12 +264,7 @@ impl Program {
         let limit = self.limit_s.map_or(LIMIT, Duration::from_secs);
         let limits = Limits { time: Some(limit), ..Limits::default() };
         let variant = variant(malloc, &workload);
-        let made = if variant.library.is_some() {
-            verify::verify(&workload, &variant, &limits.clone().into(), &Stop::never())
-        } else {
-            let run = execute::execute(&workload, &variant, &limits, &Stop::never());
-            run.map(|run| (run, Evidence::default()))
-        };
+        let made = verify::verify(&workload, &variant, &limits.into(), &Stop::never());
         let (run, evidence) = made.map_err(|error| format!("under {malloc}: {error}"))?;
         let [stdout, stderr] =
             ["stdout", "stderr"].map(|name| fs::read(base.join(name)).unwrap_or_default());

@@ -12,19 +12,10 @@ use std::process::Command;
 
 use object::{Object, ObjectSymbol};
 
-/// The functions of a malloc, as symbols.
+/// The functions of a malloc, as symbols, and the one by which jemalloc is known.
 const MALLOC_FAMILY: [&str; 10] = [
-    "malloc",
-    "calloc",
-    "realloc",
-    "free",
-    "memalign",
-    "aligned_alloc",
-    "posix_memalign",
-    "valloc",
-    "malloc_usable_size",
-    // The symbol by which jemalloc is known.
-    "mallctl",
+    "malloc", "calloc", "realloc", "free", "memalign", "aligned_alloc", "posix_memalign", "valloc",
+    "malloc_usable_size", "mallctl",
 ];
 
 /// The compiler beside the cargo that runs the tests.

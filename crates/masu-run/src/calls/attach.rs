@@ -43,12 +43,8 @@ pub struct Counted {
 }
 
 impl Attached {
-    /// Takes hold of all threads of a process. If it is a child of this process, nobody may wait for it in that time.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Ended`] for a process that is gone, and [`Error::Process`] for one that may not be traced, with the
-    /// reason and a remedy.
+    /// Takes hold of all threads of a process. If it is a child of this process, nobody may wait for it in that time. A
+    /// process that may not be traced is [`Error::Process`], with the reason and a remedy.
     pub fn to(process: u32) -> Result<Attached, Error> {
         let root = Pid::try_from(process).map_err(|_| Error::Ended { pid: process })?;
         let unstoppable = Unstoppable::now();
@@ -73,10 +69,6 @@ impl Attached {
     }
 
     /// Lets the process go and returns the counts.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] where tracing failed on the way.
     pub fn finish(mut self) -> Result<Counted, Error> {
         let process = self.process;
         let counted = self.let_go().expect("it is finished once");

@@ -28,10 +28,6 @@ impl Fresh {
     }
 
     /// Touches as much as this many times any run so far has needed, and a quarter more.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] if the kernel starts no process for it.
     pub fn touch(&self, runs: usize) -> Result<(), Error> {
         let bytes = self.bytes(runs as u64, machine::memory_available().unwrap_or(0));
         if bytes == 0 {

@@ -5,18 +5,8 @@
 
 /// Words that mark the line of an error.
 const WORDS: [&str; 12] = [
-    "error",
-    "exception",
-    "fatal",
-    "panicked",
-    "abort",
-    "cannot",
-    "can't",
-    "failed",
-    "unable",
-    "refused",
-    "denied",
-    "not found",
+    "error", "exception", "fatal", "panicked", "abort", "cannot", "can't", "failed", "unable",
+    "refused", "denied", "not found",
 ];
 
 /// The words that Java writes before the error that led to the one above.

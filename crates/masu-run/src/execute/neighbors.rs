@@ -8,6 +8,7 @@
 use std::fs;
 
 use crate::kernel;
+use crate::proc_files::CpuTicks;
 
 /// The share of its time that a run may lose to neighbors: of the time its threads wanted a CPU, or
 /// of the whole where that is longer.
@@ -94,24 +95,15 @@ impl Interference {
 
 impl Times {
     fn now() -> Option<Times> {
-        let is_allowed = kernel::prices::allowed_cpus()?;
-        Times::parse(&fs::read_to_string("/proc/stat").ok()?, is_allowed)
+        Times::of(&CpuTicks::of_all(), kernel::prices::allowed_cpus()?)
     }
 
-    /// Adds up the lines of `/proc/stat` for the allowed CPUs; none if it has no such line.
-    fn parse(stat: &str, is_allowed: impl Fn(usize) -> bool) -> Option<Times> {
+    /// Adds up the times of the allowed CPUs; none if there is no such CPU.
+    fn of(cpus: &[CpuTicks], is_allowed: impl Fn(usize) -> bool) -> Option<Times> {
         let mut times = Times { busy_s: 0.0, steal_s: 0.0, cpus: 0 };
-        for line in stat.lines() {
-            let mut words = line.split_ascii_whitespace();
-            let number = words.next().and_then(|word| word.strip_prefix("cpu")?.parse().ok());
-            if !number.is_some_and(&is_allowed) {
-                continue;
-            }
-            let ticks: Vec<f64> = words.map_while(|word| word.parse().ok()).collect();
-            // In the order of proc(5): user, nice, system, idle, iowait, irq, softirq, steal.
-            let [user, nice, system, _, _, irq, softirq, steal, ..] = ticks[..] else { continue };
-            times.busy_s += (user + nice + system + irq + softirq) / kernel::ticks_a_second();
-            times.steal_s += steal / kernel::ticks_a_second();
+        for cpu in cpus.iter().filter(|cpu| is_allowed(cpu.number)) {
+            times.busy_s += (cpu.user + cpu.system) as f64 / kernel::ticks_a_second();
+            times.steal_s += cpu.stolen as f64 / kernel::ticks_a_second();
             times.cpus += 1;
         }
         (times.cpus > 0).then_some(times)
@@ -135,11 +127,12 @@ mod tests {
         let tick_s = 1.0 / kernel::ticks_a_second();
         let stat = "cpu 9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 4 1000 1000 8 16 32 0 0\n\
                     cpu1 1 1 1 1 1 1 1 1 0 0\ncpu10 5 5 5 5 5 5 5 5 0 0\nintr 7 7 7\n";
-        let times = Times::parse(stat, |cpu| [0, 1, 7].contains(&cpu)).unwrap();
+        let cpus = CpuTicks::read(stat);
+        let times = Times::of(&cpus, |cpu| [0, 1, 7].contains(&cpu)).unwrap();
         assert_eq!(times.cpus, 2);
         assert!((times.busy_s - 36.0 * tick_s).abs() < 1e-9, "{times:?}");
         assert!((times.steal_s - 33.0 * tick_s).abs() < 1e-9, "{times:?}");
-        assert_eq!(Times::parse(stat, |cpu| cpu == 3), None);
+        assert_eq!(Times::of(&cpus, |cpu| cpu == 3), None);
     }
 
     #[test]

@@ -15,13 +15,9 @@ use crate::{Error, Stop, Variant, Workload};
 
 type Wanted<'a> = (&'a Workload, &'a Variant, Conditions);
 
-/// Runs all of `wanted` at the same time on one CPU, as [`execute_under`](super::execute_under) runs one, and returns
+/// Runs all of `wanted` at the same time on one CPU, as [`execute`](super::execute()) runs one, and returns
 /// their runs in the same order. CPU times count; wall-clock times are those of programs that wait for each other,
 /// and nothing is said of waiting or of neighbors.
-///
-/// # Errors
-///
-/// As [`execute`](super::execute()).
 pub fn execute_beside(wanted: &[Wanted<'_>], stop: &Stop) -> Result<Vec<Run>, Error> {
     let alone = &alone();
     thread::scope(|scope| {

@@ -15,7 +15,7 @@ fn system() -> Variant {
 
 fn run_with(arguments: &[&str], input: Input, limits: &Limits, stop: &Stop) -> Run {
     let workload = Workload::new(arguments.iter().map(OsString::from), input).unwrap();
-    execute(&workload, &system(), limits, stop).unwrap()
+    execute(&workload, &system(), &limits.clone().into(), stop).unwrap()
 }
 
 fn run(arguments: &[&str]) -> Run {
@@ -54,8 +54,9 @@ fn every_run_reads_the_kept_input_from_its_start() {
     let input = Input::keep(File::from(std::os::fd::OwnedFd::from(reader))).unwrap();
     writing.join().unwrap().unwrap();
     let workload = Workload::new(["sed", "s/^/x/"], input).unwrap();
-    let limits = Limits::default();
-    let runs = [(); 2].map(|()| execute(&workload, &system(), &limits, &Stop::never()).unwrap());
+    let conditions = Conditions::default();
+    let made = || execute(&workload, &system(), &conditions, &Stop::never()).unwrap();
+    let runs = [made(), made()];
     assert_eq!(runs[0].stdout.bytes, 9);
     assert_eq!(runs[0].stdout, runs[1].stdout);
 }
@@ -121,7 +122,7 @@ fn processes_left_behind_are_named_and_killed_even_in_sessions_of_their_own() {
 fn what_cannot_be_started_is_named() {
     let mut workload = Workload::new(["true"], Input::Empty).unwrap();
     workload.program.path = "/no/such/program".into();
-    let error = execute(&workload, &system(), &Limits::default(), &Stop::never()).unwrap_err();
+    let error = execute(&workload, &system(), &Conditions::default(), &Stop::never()).unwrap_err();
     assert!(error.to_string().contains("/no/such/program"), "{error}");
 }
 
@@ -132,7 +133,7 @@ fn a_run_starts_in_its_folder_with_a_longer_environment() {
     let folder = std::fs::canonicalize(std::env::temp_dir()).unwrap();
     let conditions =
         Conditions { offset_bytes: 123, folder: Some(folder.clone()), ..Conditions::default() };
-    let run = execute_under(&workload, &system(), &conditions, &Stop::never()).unwrap();
+    let run = execute(&workload, &system(), &conditions, &Stop::never()).unwrap();
     assert_eq!((run.offset_bytes, run.stdout.bytes), (123, 123));
     assert_eq!(run.stderr.tail.trim_end(), folder.to_str().unwrap());
 }
@@ -143,7 +144,7 @@ fn a_run_may_write_to_a_terminal_to_the_last_line() {
     let script = "test -t 1 && echo is one; seq 20000; sleep 1000 & echo last >&2";
     let workload = Workload::new(["sh", "-c", script], Input::Empty).unwrap();
     let conditions = Conditions { terminal: true, ..Conditions::default() };
-    let run = execute_under(&workload, &system(), &conditions, &Stop::never()).unwrap();
+    let run = execute(&workload, &system(), &conditions, &Stop::never()).unwrap();
     // On a terminal each line ends with two bytes.
     let lines: u64 = (1..=20_000_u64).map(|line| line.to_string().len() as u64 + 2).sum();
     assert_eq!(run.stdout.bytes, "is one".len() as u64 + 2 + lines, "{run:?}");
@@ -214,7 +215,8 @@ fn a_program_or_a_hook_that_cannot_be_watched_is_ended() {
         }
         let before = Tree::children_here();
         let workload = Workload::new(["sleep", "1000"], Input::Empty).unwrap();
-        let error = execute(&workload, &system(), &Limits::default(), &Stop::never()).unwrap_err();
+        let error =
+            execute(&workload, &system(), &Conditions::default(), &Stop::never()).unwrap_err();
         assert!(error.to_string().contains("watching the program"), "{error}");
         let hook = Hook::Cleanup.run("sleep 1000".as_ref(), None, &Stop::never());
         assert!(hook.unwrap_err().to_string().contains("running the cleanup command"));

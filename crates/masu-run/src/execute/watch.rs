@@ -186,10 +186,6 @@ impl std::fmt::Debug for Drain {
 
 impl Drain {
     /// Keeps the last `tail_bytes_max` bytes that come through `pipe`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] if the pipe cannot be set to not wait.
     pub fn new(pipe: OwnedFd, tail_bytes_max: usize) -> Result<Drain, Error> {
         kernel::make_roomy_and_nonblocking(pipe.as_fd())
             .doing(|| "preparing the pipe for the program's output")?;
@@ -209,10 +205,6 @@ impl Drain {
     }
 
     /// Takes the available bytes, a megabyte at most, so that neither stream starves the other.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::System`] if the pipe cannot be read.
     pub fn take(&mut self) -> Result<(), Error> {
         for _ in 0..16 {
             let Some(pipe) = &mut self.pipe else { return Ok(()) };

@@ -134,11 +134,8 @@ pub(crate) fn thread_cpu_nanoseconds() -> u64 {
 }
 
 /// Has a child stop this often for this process, its tracer, to look, as when calls are counted: at the beginning and
-/// at the end of a call. Returns the nanoseconds by `clock` of each batch of `stops`, an even number.
-///
-/// # Errors
-///
-/// The kernel's reason to refuse tracing, or that it is too old to tell at which call a thread has stopped.
+/// at the end of a call. Returns the nanoseconds by `clock` of each batch of `stops`, an even number. The kernel may
+/// refuse tracing, or be too old to tell at which call a thread has stopped.
 pub(crate) fn counting_stops_in_child(
     batches: u32,
     stops: u32,
@@ -211,19 +208,11 @@ fn answer_stops(pid: libc::pid_t) -> io::Result<Status> {
 }
 
 /// Tests whether the system lets a process count its child's calls.
-///
-/// # Errors
-///
-/// The kernel's reason to refuse.
 pub fn try_counting_calls() -> io::Result<()> {
     counting_stops_in_child(1, 2, Clock::Wall).map(drop)
 }
 
 /// Tests whether the system lets a process trace its child.
-///
-/// # Errors
-///
-/// The kernel's reason to refuse.
 pub fn try_tracing() -> io::Result<()> {
     // SAFETY: This is one system call, and nothing of the child is left afterwards.
     let pid = unsafe { in_child(|| as_ending(super::trace::trace_me())) }?;
@@ -239,10 +228,6 @@ pub enum Counter {
 }
 
 /// Tests whether the system lets this user count events of a process of its own, as far as its own code goes.
-///
-/// # Errors
-///
-/// The kernel's reason to refuse, or that it has no such counter.
 pub fn try_counting(counter: Counter) -> io::Result<()> {
     /// `PERF_TYPE_HARDWARE` and `PERF_TYPE_SOFTWARE`, of which cycles and the CPU clock are the first.
     const HARDWARE: u32 = 0;

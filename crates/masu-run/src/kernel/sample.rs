@@ -46,11 +46,7 @@ pub struct Sampler {
 
 impl Sampler {
     /// Begins to sample `threads`, and the threads that they start from now on, on all CPUs; none where all have ended.
-    /// `switch` turns the sampler off and on.
-    ///
-    /// # Errors
-    ///
-    /// The kernel's, where perf events are not permitted or there are none.
+    /// `switch` turns the sampler off and on. An error where perf events are not permitted or there are none.
     pub fn start(threads: &[libc::pid_t], switch: &Switch) -> io::Result<Option<Sampler>> {
         let cpus = configured_cpus();
         let fitting = (EVENTS_MAX / cpus).max(1);

@@ -30,11 +30,7 @@ pub(crate) fn is_hung_up(error: &io::Error) -> bool {
 pub struct Mode(Termios);
 
 impl Mode {
-    /// The mode that the terminal has.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is no terminal.
+    /// The mode that the terminal has. An error when standard output is no terminal.
     pub fn of_output() -> io::Result<Mode> {
         Ok(Mode(termios::tcgetattr(io::stdout())?))
     }
@@ -46,10 +42,6 @@ impl Mode {
     }
 
     /// Gives the terminal this mode.
-    ///
-    /// # Errors
-    ///
-    /// When standard output is no terminal any more.
     pub fn set(&self) -> io::Result<()> {
         Ok(termios::tcsetattr(io::stdout(), OptionalActions::Now, &self.0)?)
     }

@@ -94,12 +94,8 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Begins to observe the process `pid`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Ended`] where there is no such process; [`Error::Process`] where it has no statistics page, or none
-    /// that this user may read, with a remedy.
+    /// Begins to observe the process `pid`. A process without a statistics page that this user may read is
+    /// [`Error::Process`], with a remedy.
     pub fn new(pid: u32) -> Result<Observer, Error> {
         let reach = Reach::find(pid)?;
         reach.read()?;
@@ -113,12 +109,8 @@ impl Observer {
         self.history.iter().copied()
     }
 
-    /// Observes the process now.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Ended`] once it has ended; [`Error::Process`] where it has no page at this moment, as
-    /// when it has just become another program.
+    /// Observes the process now. [`Error::Ended`] once it has ended; [`Error::Process`] where it has no page at this
+    /// moment, as when it has just become another program.
     pub fn observe(&mut self) -> Result<Observation, Error> {
         if !system::is_alive(self.pid) || system::start(self.pid) != self.start {
             return Err(Error::Ended { pid: self.pid });

@@ -133,10 +133,6 @@ fn word(bytes: &[u8], place: usize) -> Option<u64> {
 
 impl Page {
     /// The page in `bytes`, read while its [`sequence`] did not change.
-    ///
-    /// # Errors
-    ///
-    /// If it is none.
     pub fn parse(bytes: &[u8]) -> Result<Page, NoPage> {
         let (chunks, _) = bytes.as_chunks::<WORD_BYTES>();
         let words: Vec<u64> = chunks

@@ -64,12 +64,8 @@ fn printable(text: &str) -> String {
     text.trim_end().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The mappings of a process, from `name` in its folder: `maps` or `smaps`.
-///
-/// # Errors
-///
-/// [`Error::Ended`] if there is no such process, [`Error::Process`] if it has no memory, or if this user may not look
-/// into it.
+/// The mappings of a process, from `name` in its folder: `maps` or `smaps`. [`Error::Process`] if it has no memory, or
+/// if this user may not look into it.
 pub fn mappings(pid: u32, name: &str) -> Result<String, Error> {
     let maps = fs::read(format!("/proc/{pid}/{name}")).map_err(|error| hidden(pid, &error))?;
     if !maps.is_empty() {

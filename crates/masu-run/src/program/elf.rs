@@ -46,19 +46,8 @@ pub(crate) struct Image {
 
 /// Functions through which programs ask for memory, as the dynamic linker sees them.
 pub(crate) const ENTRIES: [&str; 14] = [
-    "malloc",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "memalign",
-    "aligned_alloc",
-    "posix_memalign",
-    "valloc",
-    "pvalloc",
-    "_Znwm",
-    "_Znam",
-    "_ZnwmRKSt9nothrow_t",
-    "_ZnwmSt11align_val_t",
+    "malloc", "calloc", "realloc", "reallocarray", "memalign", "aligned_alloc", "posix_memalign",
+    "valloc", "pvalloc", "_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnwmSt11align_val_t",
     "_ZnamSt11align_val_t",
 ];
 

@@ -25,11 +25,8 @@ pub struct Settled {
     pub(crate) variables: Vec<(String, String)>,
 }
 
-/// Turns the settings of `spec` into tunables and variables for the allocator `target`.
-///
-/// # Errors
-///
-/// [`Error::Variant`] for a setting that this allocator does not have or a value that it does not take.
+/// Turns the settings of `spec` into tunables and variables for the allocator `target`. An error for a setting that
+/// this allocator does not have or a value that it does not take.
 pub fn settle(spec: &Spec, target: Target<'_>) -> Result<Settled, Error> {
     let mut settled = Settled::default();
     let mut given = Vec::new();

@@ -127,11 +127,6 @@ fn whole(text: &str) -> Option<u64> {
 }
 
 /// Understands `4096`, `64K`, `64M`, `1G` (powers of 1024, either case); none for anything else.
-///
-/// ```
-/// assert_eq!(masu_run::variant::parse_size("64M"), Some(64 << 20));
-/// assert_eq!(masu_run::variant::parse_size("64 M"), None);
-/// ```
 pub fn parse_size(text: &str) -> Option<u64> {
     let (digits, shift) = match text.as_bytes().last()? {
         b'K' | b'k' => (&text[..text.len() - 1], 10),

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::execute::{Conditions, execute_under};
+use crate::execute::{Conditions, execute};
 use crate::{Ending, Error, Input, Limits, Run, Stop, Variant, Workload, kernel};
 
 /// A program that does nothing but start; `true` would not even ask for memory.
@@ -57,13 +57,9 @@ pub(super) fn accuse_variant(
     })
 }
 
-/// Checks whether the program ended at its warm-up under `variant` as it does not under the reference,
-/// whose warm-up ended in `reference`, in a way that leaves nothing to compare. Where it crashed, `bound_deep` may name a
-/// library that was opened with `RTLD_DEEPBIND`.
-///
-/// # Errors
-///
-/// [`Error::CannotRun`] where the malloc is to blame.
+/// Checks whether the program ended at its warm-up under `variant` as it does not under the reference, whose warm-up
+/// ended in `reference`, in a way that leaves nothing to compare. Where it crashed, `bound_deep` may name a library
+/// that was opened with `RTLD_DEEPBIND`. [`Error::CannotRun`] where the malloc is to blame.
 pub fn accuse_pair(
     variant: &Variant,
     run: &Run,
@@ -128,7 +124,7 @@ fn harmless_run(workload: &Workload, variant: &Variant, stop: &Stop) -> Result<O
     let harmless = Workload::new(HARMLESS, Input::Empty).ok().filter(is_fit);
     let Some(harmless) = harmless else { return Ok(None) };
     let limits = Limits { time: Some(HARMLESS_TIME), memory_bytes: None };
-    execute_under(&harmless, variant, &Conditions::from(limits), stop).map(Some)
+    execute(&harmless, variant, &Conditions::from(limits), stop).map(Some)
 }
 
 /// The first lines of a run's standard error, as a part of a sentence; empty for no lines.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::Evidence;
 use crate::error::Doing;
-use crate::execute::{Conditions, execute_under};
+use crate::execute::{Conditions, execute};
 use crate::{Error, Libc, Run, Stop, Variant, Workload};
 
 /// Runs `workload` once under `variant` with the loader's log on, and reads the binding of each program's `malloc`
@@ -84,7 +84,7 @@ pub(super) fn run_with_logs(
     let log = folder.path().join("log").to_string_lossy().into_owned();
     logged.variables.push(("LD_DEBUG".to_owned(), subject.to_owned()));
     logged.variables.push(("LD_DEBUG_OUTPUT".to_owned(), log));
-    let run = execute_under(workload, &logged, conditions, stop)?;
+    let run = execute(workload, &logged, conditions, stop)?;
     let files = fs::read_dir(folder.path()).into_iter().flatten().flatten();
     let logs = files.filter_map(|file| fs::read(file.path()).ok());
     Ok((run, logs.map(|log| String::from_utf8_lossy(&log).into_owned()).collect()))

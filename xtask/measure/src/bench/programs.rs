@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use masu_lab::execute::execute;
+use masu_lab::execute::{Conditions, execute};
 use masu_lab::results::Rounds;
-use masu_lab::{CountPage, Ending, Limits, Parameter, Plan, Stop, Suite, Totals, Variant};
+use masu_lab::{CountPage, Ending, Parameter, Plan, Stop, Suite, Totals};
 
 const FILE: &str = "workloads/programs.toml";
 
@@ -30,16 +30,9 @@ pub(super) fn count(plan: &Plan, library: &Path, page: &Path) -> Result<Vec<Tota
         // The file that a run left when it was cut off would be in the way.
         let _ = std::fs::remove_file(page);
         let page = CountPage::create(page)?;
-        let [(variable, path)] = page.variables();
-        let variant = Variant {
-            label: "counting".to_owned(),
-            allocator: "counting".to_owned(),
-            library: Some(library.to_owned()),
-            variables: vec![(variable.to_owned(), path.to_string_lossy().into_owned())],
-            ..Variant::default()
-        };
+        let variant = page.variant(library);
         let row = case.rows.first().with_context(|| format!("{} has no rows", case.name))?;
-        let run = execute(&row.workload, &variant, &Limits::default(), &Stop::never())?;
+        let run = execute(&row.workload, &variant, &Conditions::default(), &Stop::never())?;
         let totals = page.totals()?;
         if run.ending != Ending::Exited(0) || totals.programs == 0 {
             bail!("{} cannot be counted: it {}: {}", case.name, run.ending, run.stderr.tail);

@@ -32,12 +32,8 @@ fn the_cache_comes_first_then_what_vanishes_with_the_session() {
         ..bare()
     };
     let expected = [
-        "/home/a/.cache/masu",
-        "/run/user/7/masu",
-        "/scratch/masu-7",
-        "/tmp/masu-7",
-        "/var/tmp/masu-7",
-        "/dev/shm/masu-7",
+        "/home/a/.cache/masu", "/run/user/7/masu", "/scratch/masu-7", "/tmp/masu-7",
+        "/var/tmp/masu-7", "/dev/shm/masu-7",
     ];
     assert_eq!(candidates(&surroundings), expected.map(PathBuf::from));
 }

@@ -3,14 +3,14 @@
 
 use super::super::facts::{Facts, ProgramTime, Site};
 use super::super::finding::{Confidence, Finding, Id, Remedy};
-use super::super::samples::Sampled;
+use super::super::samples::{NAME, Sampled};
 use super::super::thresholds::{
     CAUSE_SHARE, CPU_MIN_S, EXPLAINS, MALLOC_SHARE, REQUESTS_A_SECOND, SCATTERED_MAPPINGS,
     WRAPPED_SHARE, WRAPPER_OWN_SHARE,
 };
 use super::explain;
 use masu_run::prices::Service;
-use masu_run::quantity::{bytes, count, percent, seconds};
+use masu_run::quantity::{bytes, clipped, count, percent, seconds};
 
 /// Remarks on the measured command, and scattered code.
 pub(super) fn about(facts: &Facts) -> Vec<Finding> {
@@ -120,14 +120,8 @@ pub(super) fn code_of_memory(sampled: &Sampled) -> &'static str {
 
 /// A function that requests memory, in words: `parse (work.c:12) 43 %`.
 pub(super) fn site(site: &Site) -> String {
-    /// The most characters of a name: names of C++ may be longer than a page.
-    const MOST: usize = 80;
     let place = site.place.as_ref().map_or_else(String::new, |place| format!(" ({place})"));
-    let mut function: String = site.function.chars().take(MOST).collect();
-    if function.len() < site.function.len() {
-        function.push('…');
-    }
-    format!("`{function}`{place} {}", percent(site.share))
+    format!("`{}`{place} {}", clipped(&site.function, NAME), percent(site.share))
 }
 
 /// The functions that called the malloc in samples, each once.

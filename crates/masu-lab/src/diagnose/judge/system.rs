@@ -27,16 +27,7 @@ const LEAST_S: f64 = 0.1;
 
 /// Calls that have findings of their own, or that every program makes at its start and its end.
 const OTHERS: [&str; 11] = [
-    "brk",
-    "mmap",
-    "munmap",
-    "madvise",
-    "mprotect",
-    "futex",
-    "execve",
-    "clone",
-    "clone3",
-    "vfork",
+    "brk", "mmap", "munmap", "madvise", "mprotect", "futex", "execve", "clone", "clone3", "vfork",
     "exit_group",
 ];
 

@@ -11,6 +11,7 @@ use super::{CANDIDATES, GLIBC, NEARLY_ALL};
 use crate::Measure;
 use crate::prove::{Proof, Proved, Shown};
 use masu_run::Variant;
+use masu_run::once::once;
 use masu_run::quantity::percent;
 
 /// Names of the settings that findings name, by a part of the variant's label.
@@ -140,13 +141,7 @@ pub(super) fn name_of(label: &str) -> &'static str {
 
 /// The names of candidates, each once: several settings may have one name.
 pub(super) fn names_of(variants: &[&Variant]) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    for name in variants.iter().map(|one| name_of(&one.label)) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names.join(", ")
+    once(variants.iter().map(|one| name_of(&one.label))).join(", ")
 }
 
 /// The result of one candidate's runs, in a line.

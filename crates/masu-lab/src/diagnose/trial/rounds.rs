@@ -59,32 +59,12 @@ fn decided(ratios: &[Option<Ratio>]) -> Vec<bool> {
 mod tests {
     use super::*;
     use crate::prove::{Proof, Shown, Values};
-
-    /// Rounds of a program that takes a second, beside variants that take `times` seconds; each run except the first's
-    /// is off by up to `noise`.
-    fn runs(times: &[f64], rounds: usize, noise: f64) -> Vec<Run> {
-        let off = |round: usize, variant: usize| {
-            let turn = (round * (variant + 2) * 7 + variant * 3) % 11;
-            1.0 + noise * (f64::from(u32::try_from(turn).unwrap()) - 5.0) / 5.0
-        };
-        let all: Vec<f64> = std::iter::once(1.0).chain(times.iter().copied()).collect();
-        let run = |round: usize, variant: usize| Run {
-            variant,
-            round: Some(round),
-            user_s: all[variant] * if variant == 0 { 1.0 } else { off(round, variant) },
-            ..Run::default()
-        };
-        let rows = 0..all.len();
-        (0..rounds)
-            .flat_map(|round| rows.clone().map(move |row| (round, row)))
-            .map(|(a, b)| run(a, b))
-            .collect()
-    }
+    use crate::summary::simulation::runs_off;
 
     #[test]
     fn what_is_decided_takes_no_more_of_the_time() {
         let open_after = |times: &[f64], rounds, noise| {
-            open(times.len() + 1, Measure::Cpu, &runs(times, rounds, noise))
+            open(times.len() + 1, Measure::Cpu, &runs_off(times, rounds, noise))
         };
         assert_eq!(open_after(&[0.7, 1.0], 4, 0.01), [1, 2], "nobody looked yet");
         assert_eq!(open_after(&[0.7, 1.0], 5, 0.01), Vec::<usize>::new());
@@ -111,7 +91,7 @@ mod tests {
     #[test]
     fn what_the_looks_showed_is_what_the_proof_says() {
         let labels = ["as it is", "better", "same", "gone"].map(str::to_owned);
-        let all = runs(&[0.7, 1.0], 8, 0.02);
+        let all = runs_off(&[0.7, 1.0], 8, 0.02);
         let values = Values::of(&labels, &labels[..3], Measure::Cpu, &all);
         let mut proof = Proof::of(&labels, Measure::Cpu, None, &[]);
         proof.remedies[0].shown = Shown::TooFewRuns { pairs: 8, needed: 9 };

@@ -146,11 +146,8 @@ fn what_a_finding_names_is_tried_first_and_once() {
         Remedy::setting("keep it", "glibc:top_pad=64M,trim_threshold=1G".to_owned(), "memory"),
         Remedy::allocator("another", "masu", "another malloc"),
     ]);
-    let held = Finding::new(Id::Retention, Confidence::High, "Held").remedied([Remedy::allocator(
-        "another",
-        "tcmalloc",
-        "another malloc",
-    )]);
+    let held = Finding::new(Id::Retention, Confidence::High, "Held")
+        .remedied([Remedy::allocator("another", "tcmalloc", "another malloc")]);
     let all = candidates(named(&[storm, held]), &Facts::default());
     assert_eq!(all[..2], ["glibc:top_pad=64M,trim_threshold=1G", "masu"]);
     assert_eq!(all.iter().filter(|one| *one == "masu").count(), 1);

@@ -3,7 +3,6 @@
 //! Relies on two runs of each: one that nothing stops, during which the kernel's counters of each CPU are read, and
 //! one that is diagnosed. The second is stopped for counting, so it gives shares and no times.
 
-use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,6 +10,7 @@ use crate::experiment::workbench::workload;
 use crate::experiment::{Block, Figure, Sheet, Workbench};
 use crate::report::{self, Chart, Line, count};
 use masu_run::Run;
+use masu_run::proc_files::CpuTicks;
 use masu_run::quantity::percent;
 
 /// The time between two readings of the CPUs' counters. Their unit is a hundredth of a second.
@@ -26,19 +26,11 @@ pub(super) struct Watched {
     what: String,
     run: Run,
     /// The time of each reading, and the counters of each CPU at that time.
-    looks: Vec<(Duration, Vec<Books>)>,
+    looks: Vec<(Duration, Vec<CpuTicks>)>,
     /// The functions that took most time in the program's own code; empty where they cannot be seen.
     functions: String,
     /// The time that the threads waited for locks, over the CPU time of all threads, if that was seen.
     locks: Option<f64>,
-}
-
-/// The ticks of a CPU since the machine's start.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Books {
-    user: u64,
-    system: u64,
-    idle: u64,
 }
 
 impl Watched {
@@ -53,10 +45,10 @@ impl Watched {
                 let mut looks = Vec::new();
                 // ORDERING: Relaxed: the flag guards no other data; the thread is joined.
                 while !is_over.load(Ordering::Relaxed) {
-                    looks.push((began.elapsed(), books(&stat())));
+                    looks.push((began.elapsed(), CpuTicks::of_all()));
                     std::thread::sleep(LOOK_EVERY);
                 }
-                looks.push((began.elapsed(), books(&stat())));
+                looks.push((began.elapsed(), CpuTicks::of_all()));
                 looks
             });
             let run = bench.run_once(what, &workload);
@@ -166,7 +158,7 @@ fn by_cpu(mut each: Vec<f64>) -> String {
 }
 
 /// The shares of CPUs between two readings: user, system, idle.
-fn shares(first: &[Books], last: &[Books], cpu: Option<usize>) -> Option<[f64; 3]> {
+fn shares(first: &[CpuTicks], last: &[CpuTicks], cpu: Option<usize>) -> Option<[f64; 3]> {
     let both = first.iter().zip(last).enumerate();
     let wanted = both.filter(|(index, _)| cpu.is_none_or(|cpu| cpu == *index));
     let mut spent = [0_u64; 3];
@@ -179,34 +171,18 @@ fn shares(first: &[Books], last: &[Books], cpu: Option<usize>) -> Option<[f64; 3
     (whole > 0).then(|| spent.map(|ticks| ticks as f64 / whole as f64))
 }
 
-fn stat() -> String {
-    fs::read_to_string("/proc/stat").unwrap_or_default()
-}
-
-/// The counters in the lines `cpu0 user nice system idle iowait irq softirq steal …` of `/proc/stat`; see proc(5).
-fn books(stat: &str) -> Vec<Books> {
-    let of_cpu = |line: &&str| {
-        line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    let book = |line: &str| {
-        let ticks: Vec<u64> =
-            line.split_whitespace().skip(1).map_while(|field| field.parse().ok()).collect();
-        let at = |index: usize| ticks.get(index).copied().unwrap_or(0);
-        Books { user: at(0) + at(1), system: at(2) + at(5) + at(6), idle: at(3) + at(4) }
-    };
-    stat.lines().filter(of_cpu).map(book).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn shares_are_of_what_cpus_did_between_two_looks() {
-        let first =
-            books("cpu  9 9 9 9\ncpu0 10 0 20 70 0 0 0 5\ncpu1 0 0 0 100 0 0 0 0\nintr 5\n");
-        let last =
-            books("cpu  9 9 9 9\ncpu0 40 10 40 100 10 0 0 9\ncpu1 0 0 0 200 0 0 0 0\nintr 5\n");
+        let first = CpuTicks::read(
+            "cpu  9 9 9 9\ncpu0 10 0 20 70 0 0 0 5\ncpu1 0 0 0 100 0 0 0 0\nintr 5\n",
+        );
+        let last = CpuTicks::read(
+            "cpu  9 9 9 9\ncpu0 40 10 40 100 10 0 0 9\ncpu1 0 0 0 200 0 0 0 0\nintr 5\n",
+        );
         assert_eq!((first.len(), last.len()), (2, 2));
         assert_eq!(shares(&first, &last, Some(0)), Some([0.4, 0.2, 0.4]));
         assert_eq!(shares(&first, &last, None), Some([0.2, 0.1, 0.7]));

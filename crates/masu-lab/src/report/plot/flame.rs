@@ -9,7 +9,7 @@ use super::Screen;
 use super::svg::{Svg, standalone};
 use crate::diagnose::Stack;
 use crate::heap::{Profile, What, amount, phrase, share};
-use masu_run::quantity::percent;
+use masu_run::quantity::{clipped, percent};
 
 const MARGIN: f64 = 8.0;
 const ROW: f64 = 18.0;
@@ -144,7 +144,7 @@ fn fitting(said: &str, name: &str, width: f64) -> String {
         _ if said.chars().count() <= letters => said.to_owned(),
         _ if name.chars().count() <= letters => name.to_owned(),
         0..4 => String::new(),
-        _ => format!("{}…", name.chars().take(letters - 1).collect::<String>()),
+        _ => clipped(name, letters),
     }
 }
 

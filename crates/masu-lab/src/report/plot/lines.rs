@@ -6,6 +6,7 @@
 use super::WIDTH;
 use super::axis::Axis;
 use super::svg::{Point, Svg};
+use masu_run::quantity::clipped;
 
 #[derive(Debug, Clone)]
 pub struct Chart<'a> {
@@ -77,17 +78,10 @@ pub fn lines(id: &str, chart: &Chart<'_>) -> String {
     for (y, (from, line)) in apart(&ends, bottom) {
         svg.line((from.0 + 5.0, from.1), (RIGHT + 14.0, y), "thread");
         let class = if line.is_ours { "figure better" } else { "figure" };
-        svg.text(RIGHT + 18.0, y + 4.0, class, "start", &short(&line.label));
+        svg.text(RIGHT + 18.0, y + 4.0, class, "start", &clipped(&line.label, NAME));
     }
     let description = "A line for each name over the steps below; the table has the same figures.";
     svg.finish(id, chart.title, description)
-}
-
-fn short(name: &str) -> String {
-    if name.chars().count() <= NAME {
-        return name.to_owned();
-    }
-    name.chars().take(NAME - 1).chain(['…']).collect()
 }
 
 /// A figure that a logarithmic axis can show.
@@ -161,13 +155,6 @@ mod tests {
         assert!(places[0] >= TOP, "{places:?}");
         assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= APART - 0.2), "{places:?}");
         assert!(text.contains("curve ours"));
-    }
-
-    #[test]
-    fn a_name_that_has_no_room_says_so() {
-        assert_eq!(short("gnu"), "gnu");
-        let cut = short("gnu under a malloc of a very long name");
-        assert!(cut.ends_with('…') && cut.chars().count() == NAME, "{cut}");
     }
 
     #[test]

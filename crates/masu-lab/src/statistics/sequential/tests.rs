@@ -37,4 +37,7 @@ fn a_look_that_was_not_asked_for_in_time_is_taken_at_once() {
     assert_eq!(looks.due(50).map(|look| look.number), Some(1));
     assert_eq!(looks.due(51), None);
     assert_eq!(looks.due(75).map(|look| look.number), Some(2));
+    let mut looks = Looks::new(1);
+    let due: Vec<usize> = (1..=30).filter(|rounds| looks.due(*rounds).is_some()).collect();
+    assert_eq!(due, [9, 14, 21]);
 }
