@@ -11,7 +11,7 @@ mod growing;
 mod held;
 mod kept;
 pub(crate) mod large;
-mod occupied;
+mod lists;
 mod parked;
 mod probes;
 mod purge;
@@ -32,18 +32,12 @@ use crate::platform::kernel::{self, Clock};
 pub(crate) use held::CALLS_MAX;
 pub(crate) use held::SharedRanges;
 use kept::{Demand, Period};
-use occupied::Occupied;
+use lists::Lists;
 pub(crate) use parked::Parked;
 pub(crate) use purge::RUNS_MAX;
 use stripes::Bytes;
 use unmerged::{Unmerged, mark_free};
 
-/// Runs of each length below this have a list of their own.
-const EXACT_LISTS: usize = 64;
-/// Longer runs share four lists a doubling.
-const LISTS: usize = 128;
-/// Runs checked in a list of mixed lengths before the next list is taken.
-const TRIES: usize = 16;
 /// Other stripes checked before the kernel is asked for more.
 const LOOKS: usize = 4;
 /// A stripe of which nothing was taken or freed for so many milliseconds gives runs to others.
@@ -102,10 +96,6 @@ impl Filling {
 // Fields that every program touches come first, to share one OS page.
 #[repr(C)]
 pub(crate) struct Ranges {
-    /// The lists that are not empty.
-    occupied: Occupied,
-    /// The dirty lists that are not empty.
-    dirty_occupied: Occupied,
     /// The arena that grows.
     arena: Option<&'static Arena>,
     /// The growing arena of large blocks, where they have one of their own.
@@ -167,9 +157,9 @@ pub(crate) struct Ranges {
     /// The arena for which huge pages were cancelled last; it may no longer exist.
     plain: *const Arena,
     unmerged: Unmerged,
-    lists: [List; LISTS],
-    /// The dirty runs among them, in lists of the same lengths.
-    dirty_lists: [List<true>; LISTS],
+    /// Free runs that may be resident, at least in part, and others.
+    dirty: Lists,
+    clean: Lists,
     /// The time that free memory beyond the budget stays.
     period: Period,
 }
@@ -180,12 +170,10 @@ unsafe impl Send for Ranges {}
 impl Ranges {
     const fn new() -> Ranges {
         Ranges {
-            lists: [const { List::new() }; LISTS],
-            occupied: Occupied::new(),
-            dirty_lists: [const { List::new() }; LISTS],
+            dirty: Lists::new(),
+            clean: Lists::new(),
             period: Period::new(),
             unmerged: Unmerged::NONE,
-            dirty_occupied: Occupied::new(),
             arena: None,
             large_arena: None,
             live_slices: 0,
@@ -304,8 +292,7 @@ impl Ranges {
     #[inline(never)]
     fn take_ready(&mut self, slices: usize, kind: Kind) -> Option<Run> {
         // Resident memory first: it costs no fault and makes nothing else resident.
-        let free = (self.fitting_dirty(slices, kind))
-            .or_else(|| fitting(&self.lists, &self.occupied, slices));
+        let free = self.fitting_dirty(slices, kind).or_else(|| self.clean.fitting(slices));
         if let Some(run) = free {
             return Some(self.split(run, slices));
         }
@@ -503,26 +490,27 @@ impl Ranges {
             self.remove(first);
         }
         mark_free(first, count, dirty, zero, Kind::Free);
-        let list = list_of(count);
-        self.lists[list].push_first(first);
-        self.occupied.insert(list);
-        self.insert_dirty(first, list);
+        self.dirty_bytes += dirty;
+        self.lists_of(first).insert(first);
         first
+    }
+
+    /// The lists that a free run is in.
+    #[inline]
+    fn lists_of(&mut self, run: &Slice) -> &mut Lists {
+        match (run.kind.get(), run.dirty.get()) {
+            (Kind::Unmerged, _) => &mut self.unmerged.runs,
+            (_, 0) => &mut self.clean,
+            _ => &mut self.dirty,
+        }
     }
 
     #[inline(never)]
     fn remove(&mut self, run: &'static Slice) {
         let count = run.count.get() as usize;
-        if run.kind.is(Kind::Unmerged) {
-            self.remove_unmerged(run);
-        } else {
-            let list = list_of(count);
-            self.lists[list].remove(run);
-            if self.lists[list].is_empty() {
-                self.occupied.remove(list);
-            }
-            self.remove_dirty(run, list);
-        }
+        self.dirty_bytes -= run.dirty.get() as usize;
+        self.unmerged.count -= usize::from(run.kind.is(Kind::Unmerged));
+        self.lists_of(run).remove(run);
         // SAFETY: The last slice of the run.
         let last = unsafe { run.ahead(count - 1) };
         last.kind.set(Kind::Opaque);
@@ -532,38 +520,11 @@ impl Ranges {
     }
 }
 
-/// The shortest run of at least `slices` in the lists, or nearly so; `occupied` are the lists that are not empty.
-fn fitting<const DIRTY: bool>(
-    lists: &[List<DIRTY>; LISTS],
-    occupied: &Occupied,
-    slices: usize,
-) -> Option<&'static Slice> {
-    let mut from = list_of(slices);
-    while let Some(list) = occupied.first_from(from) {
-        let run = lists[list].iter().take(TRIES).find(|run| run.count.get() as usize >= slices);
-        if run.is_some() {
-            return run;
-        }
-        from = list + 1;
-    }
-    None
-}
-
 /// The time in milliseconds, as of the kernel's last tick.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.refused.ranges_now_ms")]
 pub(crate) fn now_ms() -> usize {
     kernel::nanoseconds(Clock::Coarse) / 1_000_000
-}
-
-/// The list for runs of `count` slices.
-fn list_of(count: usize) -> usize {
-    if count < EXACT_LISTS {
-        return count;
-    }
-    let doubling = count.ilog2() as usize;
-    let quarter = (count >> (doubling - 2)) & 3;
-    (EXACT_LISTS + (doubling - EXACT_LISTS.ilog2() as usize) * 4 + quarter).min(LISTS - 1)
 }
 
 #[cfg(test)]

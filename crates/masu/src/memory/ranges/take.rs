@@ -8,7 +8,7 @@ use super::growing::is_large;
 use super::held::Held;
 use super::probes::{self, Use};
 use super::usage::{self, USAGE};
-use super::{Filling, LOOKS, Run, list_of, stripes};
+use super::{Filling, LOOKS, Run, stripes};
 use crate::memory::arena::{self, Arena};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::sync::{AtomicUsize, Guard, Ordering};
@@ -265,7 +265,8 @@ impl Held<'_> {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.take_left")]
     fn take_left(&mut self, slices: usize, kind: Kind) -> Option<Run> {
-        let run = self.lists[list_of(slices)].iter().find(|run| run.count.get() as usize >= slices);
+        let lists = [&self.dirty, &self.clean];
+        let run = lists.into_iter().find_map(|lists| lists.fitting_among_many(slices));
         if let Some(run) = run {
             return Some(self.split(run, slices));
         }
