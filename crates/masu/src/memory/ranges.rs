@@ -52,43 +52,28 @@ pub(crate) struct Run {
     pub(crate) zero: bool,
 }
 
-/// How much of a run will be written, as far as its request tells: bytes, with a flag in the highest bit.
+/// How much of a run will be written, as far as its request tells.
 #[derive(Clone, Copy)]
-pub(crate) struct Filling(usize);
+pub(crate) struct Filling {
+    /// 0 if nothing is known: a page of small blocks, or a zeroed block, often a table that is used in small parts only.
+    bytes: usize,
+    /// At least half of the bytes are copied there at once.
+    is_copied: bool,
+    /// Most of the run lies beside the block, which must be aligned, and stays free.
+    is_spread: bool,
+}
 
 impl Filling {
-    /// Nothing is known: a page of small blocks, or a zeroed block, often a table that is used in small parts only.
-    pub(crate) const UNKNOWN: Filling = Filling(0);
-    /// Most of the run lies beside the block, which must be aligned, and stays free.
-    const SPREAD: Filling = Filling(Filling::COPIED - 1);
-    /// At least half of the bytes are copied there at once.
-    const COPIED: usize = 1 << (usize::BITS - 1);
+    pub(crate) const UNKNOWN: Filling = Filling { bytes: 0, is_copied: false, is_spread: false };
 
     /// That of a new block of `size` bytes.
     pub(crate) fn of_new(size: usize, zeroed: bool) -> Filling {
-        if zeroed { Filling::UNKNOWN } else { Filling(size) }
+        Filling { bytes: if zeroed { 0 } else { size }, ..Filling::UNKNOWN }
     }
 
     /// That of a block of `size` bytes that takes the place of one of `old_size` bytes.
     pub(crate) fn of_moved(size: usize, old_size: usize) -> Filling {
-        Filling(if size / 2 <= old_size { size | Filling::COPIED } else { size })
-    }
-
-    /// The same for a block of `slices` slices that is aligned in a run with so many more.
-    fn with_padding(self, slices: usize, padding: usize) -> Filling {
-        if padding > slices { Filling::SPREAD } else { self }
-    }
-
-    fn is_spread(self) -> bool {
-        self.0 == Filling::SPREAD.0
-    }
-
-    fn bytes(self) -> usize {
-        self.0 & !Filling::COPIED
-    }
-
-    fn is_copied(self) -> bool {
-        self.0 >= Filling::COPIED
+        Filling { bytes: size, is_copied: size / 2 <= old_size, is_spread: false }
     }
 }
 

@@ -86,10 +86,11 @@ impl Held<'_> {
     ) -> Option<Run> {
         let padding = (align / SLICE_BYTES).saturating_sub(1);
         let padded = slices.checked_add(padding)?;
-        let filling = filling.with_padding(slices, padding);
+        let spread = Filling { is_spread: true, ..Filling::UNKNOWN };
+        let filling = if padding > slices { spread } else { filling };
         // The slices beside an aligned block stay free.
         let claimed = self.claim(slices)?;
-        if filling.is_copied() {
+        if filling.is_copied {
             self.merge_for_growth();
         }
         let ready = self.take_ready(padded, kind);
@@ -195,14 +196,14 @@ impl Held<'_> {
         let (_lock, use_so_far) =
             self.guard.unlocked(|| (arena::hold_growth(), USAGE.live_use(live_bytes)));
         let large = is_large(kind);
-        let filled = !large || filling.is_copied();
+        let filled = !large || filling.is_copied;
         // The first touch of a block would make the free memory beside it resident.
-        let spread = filling.is_spread();
+        let spread = filling.is_spread;
         // Pages are filled from the front, and large blocks say nothing of them where those have another arena.
         let is_dense = !large && self.is_apart();
         let huge = !spread
             && (is_dense || !USAGE.is_sparse())
-            && is_worth_huge_pages(live_bytes + filling.bytes(), filled);
+            && is_worth_huge_pages(live_bytes + filling.bytes, filled);
         let fills = large
             && !huge
             && !spread
@@ -231,7 +232,7 @@ impl Held<'_> {
             return self.take_left(slices, kind);
         }
         let new = self.guard.unlocked(|| {
-            let arena = Arena::reserve(slices, filling.is_copied())?;
+            let arena = Arena::reserve(slices, filling.is_copied)?;
             let from = arena.committed_end();
             match arena.commit(arena.front_end(slices)?, huge, !spread) {
                 Some(committed) => {
@@ -324,7 +325,7 @@ impl Held<'_> {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.take_fills")]
     fn fills(&self, slices: usize, live_bytes: usize, filling: Filling) -> bool {
-        let zeroed = (filling.bytes() == 0).then(|| USAGE.filled_bytes());
+        let zeroed = (filling.bytes == 0).then(|| USAGE.filled_bytes());
         !USAGE.is_sparse() && arena::fills_huge_pages(slices * SLICE_BYTES, live_bytes, zeroed)
     }
 
