@@ -90,7 +90,7 @@ pub(crate) struct Ranges {
     /// Live large blocks, and their slices.
     large_blocks: usize,
     large_slices: usize,
-    /// Large blocks ever handed out.
+    /// Large blocks ever handed out from here, except parked ones taken again.
     large_made: usize,
     /// Bytes of large blocks that the program may not use, in the hardened build.
     large_unused_bytes: usize,
@@ -200,19 +200,9 @@ impl Ranges {
         self.live_slices * SLICE_BYTES
     }
 
-    /// Bytes of live runs of metadata.
-    pub(crate) fn metadata_bytes(&self) -> usize {
-        self.metadata_slices * SLICE_BYTES
-    }
-
     /// Large blocks, live or parked, and their bytes.
     pub(crate) fn large(&self) -> (usize, usize) {
         (self.large_blocks, self.large_slices * SLICE_BYTES - self.large_unused_bytes)
-    }
-
-    /// Large blocks ever handed out from here, except parked ones taken again.
-    pub(crate) fn large_made(&self) -> usize {
-        self.large_made
     }
 
     /// Counts a change in the number of large blocks and in their slices.
@@ -227,11 +217,6 @@ impl Ranges {
     #[cfg(feature = "secure")]
     pub(crate) fn count_unused(&mut self, bytes: isize) {
         self.large_unused_bytes = self.large_unused_bytes.wrapping_add_signed(bytes);
-    }
-
-    /// Bytes of dirty runs.
-    pub(crate) fn dirty_bytes(&self) -> usize {
-        self.dirty_bytes
     }
 
     /// Counts a run that is handed out.

@@ -442,7 +442,7 @@ impl Held<'_> {
             return None;
         };
         let settles = self.settles;
-        if others.dirty > 0 && self.dirty_bytes() + others.dirty > room {
+        if others.dirty > 0 && self.dirty_bytes + others.dirty > room {
             let this = self.shared;
             self.guard.unlocked(|| {
                 let others = stripes::all().iter().filter(|other| *other != this);
