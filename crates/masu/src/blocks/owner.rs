@@ -156,7 +156,7 @@ impl Owner {
 
     /// Whether a slice of a heap belongs to this one.
     fn owns(&self, slice: &Slice) -> bool {
-        ptr::eq(slice.belongs().owner.get().cast(), self)
+        ptr::eq(slice.belongs.owner.get().cast(), self)
     }
 
     /// The heap's memory, which the caller changes. Ends the program where the heap was destroyed.
@@ -257,7 +257,7 @@ impl Owner {
 #[inline(always)]
 pub(crate) fn owner_of(slice: &'static Slice) -> &'static Owner {
     // SAFETY: A heap's slices lead to its owner, and owners are never unmapped.
-    unsafe { &*slice.belongs().owner.get().cast() }
+    unsafe { &*slice.belongs.owner.get().cast() }
 }
 
 /// The number of heaps, and the counts of their memory.

@@ -103,9 +103,8 @@ impl Page {
         let words = class.page_blocks().div_ceil(64);
         // Slices of heaps and of the hardened build use these words otherwise.
         if words <= OWN_WORDS && !cfg!(feature = "secure") && self.0.kind.is(Kind::Page) {
-            let own = (&raw const self.0.dirty_links).cast::<Cell<u64>>();
-            // SAFETY: The links are two words that may hold any number while the slice is in no list of dirty runs, like a
-            // page's: `List` writes both when a run enters one. The lock of the page guards them.
+            let own = (&raw const self.0.belongs).cast::<Cell<u64>>();
+            // SAFETY: Two words that may hold any number, and that no heap uses. The lock of the page guards them.
             unsafe { core::slice::from_raw_parts(own, words) }
         } else {
             self.0.bitmap(words)

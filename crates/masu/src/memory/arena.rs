@@ -340,11 +340,16 @@ impl Arena {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.arena_advise")]
     pub(crate) fn advise(&self, from: usize, to: usize, advice: Advice) {
-        let start = ptr::with_exposed_provenance_mut(self.address() + from * SLICE_BYTES);
-        // SAFETY: No arena starts at address 0.
-        let start = unsafe { NonNull::new_unchecked(start) };
+        let bytes = to.saturating_sub(from) * SLICE_BYTES;
         // SAFETY: The range belongs to this arena. The advice changes no contents, and may be refused.
-        let _ = unsafe { kernel::advise(start, to.saturating_sub(from) * SLICE_BYTES, advice) };
+        let _ = unsafe { kernel::advise(self.start_of(from), bytes, advice) };
+    }
+
+    /// The memory of the slice with this number, or the end of the last one.
+    fn start_of(&self, index: usize) -> NonNull<u8> {
+        let start = ptr::with_exposed_provenance_mut(self.address() + index * SLICE_BYTES);
+        // SAFETY: No arena starts at address 0.
+        unsafe { NonNull::new_unchecked(start) }
     }
 
     /// Whether the run of `count` slices from `first` is everything that was ever handed out.
@@ -429,24 +434,16 @@ impl Arena {
     }
 
     fn commit_exactly(&self, end: usize, huge: bool) -> bool {
-        let from = self.committed.get() * SLICE_BYTES;
-        let length = end * SLICE_BYTES - from;
-        let start = ptr::with_exposed_provenance_mut(self.address() + from);
-        // SAFETY: No arena starts at address 0.
-        let start = unsafe { NonNull::new_unchecked(start) };
+        let from = self.committed.get();
         // SAFETY: The range belongs to this arena and was never used.
-        if unsafe { kernel::commit(start, length) }.is_err() {
+        if unsafe { kernel::commit(self.start_of(from), (end - from) * SLICE_BYTES) }.is_err() {
             return false;
         }
         // Before its first touch: advice on touched memory does nothing.
-        let advice = if settings::huge_pages() {
-            huge.then_some(Advice::HugePage)
-        } else {
-            Some(Advice::NoHugePage)
-        };
-        if let Some(advice) = advice {
-            // SAFETY: As above. Where the advice is refused everything works.
-            let _ = unsafe { kernel::advise(start, length, advice) };
+        if !settings::huge_pages() {
+            self.advise(from, end, Advice::NoHugePage);
+        } else if huge {
+            self.advise(from, end, Advice::HugePage);
         }
         true
     }

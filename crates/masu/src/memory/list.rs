@@ -1,28 +1,24 @@
 //! A doubly linked list of slices, linked through the slices.
 //!
 //! Relies on slices for the links. Free runs and pages with free blocks are in such lists. A slice is in at most one at a
-//! time, and the holder of the list's lock owns the links. Dirty free runs are in a second list with links of its own.
+//! time, and the holder of the list's lock owns the links.
 
 use core::ptr;
 
-use crate::memory::slice::{Links, Slice};
+use crate::memory::slice::Slice;
 
-/// A list of slices, linked by [`Slice::dirty_links`] if `DIRTY`, else by [`Slice::links`].
-pub(crate) struct List<const DIRTY: bool = false> {
+/// A list of slices.
+pub(crate) struct List {
     first: Option<&'static Slice>,
     last: Option<&'static Slice>,
 }
 
 // SAFETY: A list lives behind the lock that guards it and the links of its slices.
-unsafe impl<const DIRTY: bool> Send for List<DIRTY> {}
+unsafe impl Send for List {}
 
-impl<const DIRTY: bool> List<DIRTY> {
-    pub(crate) const fn new() -> List<DIRTY> {
+impl List {
+    pub(crate) const fn new() -> List {
         List { first: None, last: None }
-    }
-
-    fn links(slice: &'static Slice) -> &'static Links {
-        if DIRTY { &slice.dirty_links } else { &slice.links }
     }
 
     pub(crate) fn first(&self) -> Option<&'static Slice> {
@@ -30,20 +26,20 @@ impl<const DIRTY: bool> List<DIRTY> {
     }
 
     pub(crate) fn push_first(&mut self, slice: &'static Slice) {
-        Self::links(slice).previous.set(None);
-        Self::links(slice).next.set(self.first);
+        slice.links.previous.set(None);
+        slice.links.next.set(self.first);
         match self.first {
-            Some(old) => Self::links(old).previous.set(Some(slice)),
+            Some(old) => old.links.previous.set(Some(slice)),
             None => self.last = Some(slice),
         }
         self.first = Some(slice);
     }
 
     pub(crate) fn push_last(&mut self, slice: &'static Slice) {
-        Self::links(slice).next.set(None);
-        Self::links(slice).previous.set(self.last);
+        slice.links.next.set(None);
+        slice.links.previous.set(self.last);
         match self.last {
-            Some(old) => Self::links(old).next.set(Some(slice)),
+            Some(old) => old.links.next.set(Some(slice)),
             None => self.first = Some(slice),
         }
         self.last = Some(slice);
@@ -52,32 +48,32 @@ impl<const DIRTY: bool> List<DIRTY> {
     /// Inserts `slice` before `next`, which is in this list, or at the end for `None`.
     pub(crate) fn push_before(&mut self, next: Option<&'static Slice>, slice: &'static Slice) {
         let Some(next) = next else { return self.push_last(slice) };
-        let Some(previous) = Self::links(next).previous.get() else {
+        let Some(previous) = next.links.previous.get() else {
             return self.push_first(slice);
         };
-        Self::links(slice).previous.set(Some(previous));
-        Self::links(slice).next.set(Some(next));
-        Self::links(previous).next.set(Some(slice));
-        Self::links(next).previous.set(Some(slice));
+        slice.links.previous.set(Some(previous));
+        slice.links.next.set(Some(next));
+        previous.links.next.set(Some(slice));
+        next.links.previous.set(Some(slice));
     }
 
     /// The slice behind `slice`, which is in a list of this kind.
     pub(crate) fn behind(slice: &'static Slice) -> Option<&'static Slice> {
-        Self::links(slice).next.get()
+        slice.links.next.get()
     }
 
     /// Removes `slice`, which is in this list.
     pub(crate) fn remove(&mut self, slice: &'static Slice) {
-        let (next, previous) = (Self::links(slice).next.take(), Self::links(slice).previous.take());
+        let (next, previous) = (slice.links.next.take(), slice.links.previous.take());
         match previous {
-            Some(previous) => Self::links(previous).next.set(next),
+            Some(previous) => previous.links.next.set(next),
             None => {
                 debug_assert!(self.first.is_some_and(|first| ptr::eq(first, slice)));
                 self.first = next;
             }
         }
         match next {
-            Some(next) => Self::links(next).previous.set(previous),
+            Some(next) => next.links.previous.set(previous),
             None => self.last = previous,
         }
     }
@@ -92,12 +88,12 @@ impl<const DIRTY: bool> List<DIRTY> {
     }
 
     /// The slices, first to last. None may be removed during the iteration.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Slice> + use<DIRTY> {
-        core::iter::successors(self.first, |slice| Self::links(slice).next.get())
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Slice> + use<> {
+        core::iter::successors(self.first, |slice| slice.links.next.get())
     }
 
     /// The same, last to first.
-    pub(crate) fn iter_back(&self) -> impl Iterator<Item = &'static Slice> + use<DIRTY> {
-        core::iter::successors(self.last, |slice| Self::links(slice).previous.get())
+    pub(crate) fn iter_back(&self) -> impl Iterator<Item = &'static Slice> + use<> {
+        core::iter::successors(self.last, |slice| slice.links.previous.get())
     }
 }

@@ -11,7 +11,7 @@ mod growing;
 mod held;
 mod kept;
 pub(crate) mod large;
-mod occupied;
+mod lists;
 mod parked;
 mod probes;
 mod purge;
@@ -32,18 +32,12 @@ use crate::platform::kernel::{self, Clock};
 pub(crate) use held::CALLS_MAX;
 pub(crate) use held::SharedRanges;
 use kept::{Demand, Period};
-use occupied::Occupied;
+use lists::Lists;
 pub(crate) use parked::Parked;
 pub(crate) use purge::RUNS_MAX;
 use stripes::Bytes;
 use unmerged::{Unmerged, mark_free};
 
-/// Runs of each length below this have a list of their own.
-const EXACT_LISTS: usize = 64;
-/// Longer runs share four lists a doubling.
-const LISTS: usize = 128;
-/// Runs checked in a list of mixed lengths before the next list is taken.
-const TRIES: usize = 16;
 /// Other stripes checked before the kernel is asked for more.
 const LOOKS: usize = 4;
 /// A stripe of which nothing was taken or freed for so many milliseconds gives runs to others.
@@ -58,43 +52,28 @@ pub(crate) struct Run {
     pub(crate) zero: bool,
 }
 
-/// How much of a run will be written, as far as its request tells: bytes, with a flag in the highest bit.
+/// How much of a run will be written, as far as its request tells.
 #[derive(Clone, Copy)]
-pub(crate) struct Filling(usize);
+pub(crate) struct Filling {
+    /// 0 if nothing is known: a page of small blocks, or a zeroed block, often a table that is used in small parts only.
+    bytes: usize,
+    /// At least half of the bytes are copied there at once.
+    is_copied: bool,
+    /// Most of the run lies beside the block, which must be aligned, and stays free.
+    is_spread: bool,
+}
 
 impl Filling {
-    /// Nothing is known: a page of small blocks, or a zeroed block, often a table that is used in small parts only.
-    pub(crate) const UNKNOWN: Filling = Filling(0);
-    /// Most of the run lies beside the block, which must be aligned, and stays free.
-    const SPREAD: Filling = Filling(Filling::COPIED - 1);
-    /// At least half of the bytes are copied there at once.
-    const COPIED: usize = 1 << (usize::BITS - 1);
+    pub(crate) const UNKNOWN: Filling = Filling { bytes: 0, is_copied: false, is_spread: false };
 
     /// That of a new block of `size` bytes.
     pub(crate) fn of_new(size: usize, zeroed: bool) -> Filling {
-        if zeroed { Filling::UNKNOWN } else { Filling(size) }
+        Filling { bytes: if zeroed { 0 } else { size }, ..Filling::UNKNOWN }
     }
 
     /// That of a block of `size` bytes that takes the place of one of `old_size` bytes.
     pub(crate) fn of_moved(size: usize, old_size: usize) -> Filling {
-        Filling(if size / 2 <= old_size { size | Filling::COPIED } else { size })
-    }
-
-    /// The same for a block of `slices` slices that is aligned in a run with so many more.
-    fn with_padding(self, slices: usize, padding: usize) -> Filling {
-        if padding > slices { Filling::SPREAD } else { self }
-    }
-
-    fn is_spread(self) -> bool {
-        self.0 == Filling::SPREAD.0
-    }
-
-    fn bytes(self) -> usize {
-        self.0 & !Filling::COPIED
-    }
-
-    fn is_copied(self) -> bool {
-        self.0 >= Filling::COPIED
+        Filling { bytes: size, is_copied: size / 2 <= old_size, is_spread: false }
     }
 }
 
@@ -102,10 +81,6 @@ impl Filling {
 // Fields that every program touches come first, to share one OS page.
 #[repr(C)]
 pub(crate) struct Ranges {
-    /// The lists that are not empty.
-    occupied: Occupied,
-    /// The dirty lists that are not empty.
-    dirty_occupied: Occupied,
     /// The arena that grows.
     arena: Option<&'static Arena>,
     /// The growing arena of large blocks, where they have one of their own.
@@ -115,7 +90,7 @@ pub(crate) struct Ranges {
     /// Live large blocks, and their slices.
     large_blocks: usize,
     large_slices: usize,
-    /// Large blocks ever handed out.
+    /// Large blocks ever handed out from here, except parked ones taken again.
     large_made: usize,
     /// Bytes of large blocks that the program may not use, in the hardened build.
     large_unused_bytes: usize,
@@ -167,9 +142,9 @@ pub(crate) struct Ranges {
     /// The arena for which huge pages were cancelled last; it may no longer exist.
     plain: *const Arena,
     unmerged: Unmerged,
-    lists: [List; LISTS],
-    /// The dirty runs among them, in lists of the same lengths.
-    dirty_lists: [List<true>; LISTS],
+    /// Free runs that may be resident, at least in part, and others.
+    dirty: Lists,
+    clean: Lists,
     /// The time that free memory beyond the budget stays.
     period: Period,
 }
@@ -180,12 +155,10 @@ unsafe impl Send for Ranges {}
 impl Ranges {
     const fn new() -> Ranges {
         Ranges {
-            lists: [const { List::new() }; LISTS],
-            occupied: Occupied::new(),
-            dirty_lists: [const { List::new() }; LISTS],
+            dirty: Lists::new(),
+            clean: Lists::new(),
             period: Period::new(),
             unmerged: Unmerged::NONE,
-            dirty_occupied: Occupied::new(),
             arena: None,
             large_arena: None,
             live_slices: 0,
@@ -227,19 +200,9 @@ impl Ranges {
         self.live_slices * SLICE_BYTES
     }
 
-    /// Bytes of live runs of metadata.
-    pub(crate) fn metadata_bytes(&self) -> usize {
-        self.metadata_slices * SLICE_BYTES
-    }
-
     /// Large blocks, live or parked, and their bytes.
     pub(crate) fn large(&self) -> (usize, usize) {
         (self.large_blocks, self.large_slices * SLICE_BYTES - self.large_unused_bytes)
-    }
-
-    /// Large blocks ever handed out from here, except parked ones taken again.
-    pub(crate) fn large_made(&self) -> usize {
-        self.large_made
     }
 
     /// Counts a change in the number of large blocks and in their slices.
@@ -254,11 +217,6 @@ impl Ranges {
     #[cfg(feature = "secure")]
     pub(crate) fn count_unused(&mut self, bytes: isize) {
         self.large_unused_bytes = self.large_unused_bytes.wrapping_add_signed(bytes);
-    }
-
-    /// Bytes of dirty runs.
-    pub(crate) fn dirty_bytes(&self) -> usize {
-        self.dirty_bytes
     }
 
     /// Counts a run that is handed out.
@@ -304,8 +262,7 @@ impl Ranges {
     #[inline(never)]
     fn take_ready(&mut self, slices: usize, kind: Kind) -> Option<Run> {
         // Resident memory first: it costs no fault and makes nothing else resident.
-        let free = (self.fitting_dirty(slices, kind))
-            .or_else(|| fitting(&self.lists, &self.occupied, slices));
+        let free = self.fitting_dirty(slices, kind).or_else(|| self.clean.fitting(slices));
         if let Some(run) = free {
             return Some(self.split(run, slices));
         }
@@ -503,26 +460,27 @@ impl Ranges {
             self.remove(first);
         }
         mark_free(first, count, dirty, zero, Kind::Free);
-        let list = list_of(count);
-        self.lists[list].push_first(first);
-        self.occupied.insert(list);
-        self.insert_dirty(first, list);
+        self.dirty_bytes += dirty;
+        self.lists_of(first).insert(first);
         first
+    }
+
+    /// The lists that a free run is in.
+    #[inline]
+    fn lists_of(&mut self, run: &Slice) -> &mut Lists {
+        match (run.kind.get(), run.dirty.get()) {
+            (Kind::Unmerged, _) => &mut self.unmerged.runs,
+            (_, 0) => &mut self.clean,
+            _ => &mut self.dirty,
+        }
     }
 
     #[inline(never)]
     fn remove(&mut self, run: &'static Slice) {
         let count = run.count.get() as usize;
-        if run.kind.is(Kind::Unmerged) {
-            self.remove_unmerged(run);
-        } else {
-            let list = list_of(count);
-            self.lists[list].remove(run);
-            if self.lists[list].is_empty() {
-                self.occupied.remove(list);
-            }
-            self.remove_dirty(run, list);
-        }
+        self.dirty_bytes -= run.dirty.get() as usize;
+        self.unmerged.count -= usize::from(run.kind.is(Kind::Unmerged));
+        self.lists_of(run).remove(run);
         // SAFETY: The last slice of the run.
         let last = unsafe { run.ahead(count - 1) };
         last.kind.set(Kind::Opaque);
@@ -532,38 +490,11 @@ impl Ranges {
     }
 }
 
-/// The shortest run of at least `slices` in the lists, or nearly so; `occupied` are the lists that are not empty.
-fn fitting<const DIRTY: bool>(
-    lists: &[List<DIRTY>; LISTS],
-    occupied: &Occupied,
-    slices: usize,
-) -> Option<&'static Slice> {
-    let mut from = list_of(slices);
-    while let Some(list) = occupied.first_from(from) {
-        let run = lists[list].iter().take(TRIES).find(|run| run.count.get() as usize >= slices);
-        if run.is_some() {
-            return run;
-        }
-        from = list + 1;
-    }
-    None
-}
-
 /// The time in milliseconds, as of the kernel's last tick.
 #[inline(never)]
 #[unsafe(link_section = ".text.masu_cold.refused.ranges_now_ms")]
 pub(crate) fn now_ms() -> usize {
     kernel::nanoseconds(Clock::Coarse) / 1_000_000
-}
-
-/// The list for runs of `count` slices.
-fn list_of(count: usize) -> usize {
-    if count < EXACT_LISTS {
-        return count;
-    }
-    let doubling = count.ilog2() as usize;
-    let quarter = (count >> (doubling - 2)) & 3;
-    (EXACT_LISTS + (doubling - EXACT_LISTS.ilog2() as usize) * 4 + quarter).min(LISTS - 1)
 }
 
 #[cfg(test)]

@@ -123,9 +123,9 @@ pub(crate) struct Slice {
     pub(crate) purged: Cell<u16>,
     /// In a page of sampled blocks, the code of their class; in a large block, whether it was sampled. Else 0.
     pub(crate) sampled: Cell<u8>,
-    /// Links of a free run in the list of dirty runs: the ranges' lock. In slices of a first-class heap, their owner: see
-    /// [`Slice::belongs`]. In a page of few blocks, its bitmap (`blocks/page.rs`).
-    pub(crate) dirty_links: Links,
+    /// The heap of a [`Kind::HeapPage`], a [`Kind::HeapMixed`] or the first slice of a [`Kind::HeapLarge`]. Constant for
+    /// its life, so that `free` reads it without a lock. In a page of few blocks, its bitmap (`blocks/page.rs`).
+    pub(crate) belongs: Belongs,
 }
 
 /// The first-class heap that a slice belongs to.
@@ -213,19 +213,10 @@ impl Slice {
         unsafe { self.behind(self.back.get() as usize) }
     }
 
-    /// The heap of this slice, which is a [`Kind::HeapPage`], a [`Kind::HeapMixed`] or the first of a [`Kind::HeapLarge`].
-    /// Constant for its life, so that `free` reads it without a lock.
-    #[inline]
-    pub(crate) fn belongs(&self) -> &Belongs {
-        // SAFETY: The links are two words that may hold null or any number, and only those of free runs are ever read as
-        // links: `List` writes both when a run enters one.
-        unsafe { &*(&raw const self.dirty_links).cast() }
-    }
-
     /// Gives this slice to the heap with this number and owner.
     pub(crate) fn set_belongs(&self, owner: *const (), number: usize) {
-        self.belongs().owner.set(owner);
-        self.belongs().number.set(number);
+        self.belongs.owner.set(owner);
+        self.belongs.number.set(number);
     }
 
     /// The bitmap of the page that starts at this slice: a set bit is a free block. The lock of the page's shard and class
@@ -241,4 +232,3 @@ impl Slice {
 }
 
 const _: () = assert!(size_of::<Slice>() == 64);
-const _: () = assert!(size_of::<Links>() == size_of::<Belongs>());

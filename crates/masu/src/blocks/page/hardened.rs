@@ -64,7 +64,7 @@ impl Page {
         let code = class.laned().code_in(shard);
         page.0.code.set(code);
         ownership::note_page(page.0, shard);
-        page.0.belongs().number.set(words.as_mut_ptr().expose_provenance());
+        page.0.belongs.number.set(words.as_mut_ptr().expose_provenance());
         let first = if run.zero { Record::Zeroed } else { Record::Unknown };
         (0..blocks).for_each(|index| page.set_record(index, first));
         if guarded {
@@ -93,7 +93,7 @@ impl Page {
     #[inline(never)]
     fn free_slices(self, class: Class) {
         let (slices, all) = (class.page_slices(), self.0.count.get() as usize);
-        let records = self.0.belongs().number.get();
+        let records = self.0.belongs.number.get();
         let count = class.page_blocks().div_ceil(size_of::<usize>() / size_of::<u16>());
         let dirty = self.close(class);
         if let Some(array) = NonNull::new(ptr::with_exposed_provenance_mut(records)) {
@@ -113,7 +113,7 @@ impl Page {
     }
 
     fn records(self) -> *const Cell<u16> {
-        ptr::with_exposed_provenance(self.0.belongs().number.get())
+        ptr::with_exposed_provenance(self.0.belongs.number.get())
     }
 
     /// The record of the block with this index.

@@ -5,7 +5,7 @@
 //! blocks. So there is one arena, as long as the limit, or several of 1 GiB. Only the slots and bitmaps of a head that may
 //! be needed are reserved, with a hole between them, and each arena shrinks at its end; one grows there.
 
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 use super::{
     Arena, COMMIT_STEP_MIN, GUARD_SLICES, NEXT_ADDRESS, SHORTEST_ARENA_BYTES, head_slices,
@@ -172,12 +172,8 @@ impl Arena {
     #[unsafe(link_section = ".text.masu_cold.purge.pieces_unmap_behind")]
     pub(crate) fn unmap_behind(&self) {
         let (start, end) = (self.committed.get(), self.reserved.get());
-        let address = self.address() + start * SLICE_BYTES;
-        let address = ptr::with_exposed_provenance_mut(address);
         self.reserved.set(start);
-        // SAFETY: No arena starts at address 0.
-        let address = unsafe { NonNull::new_unchecked(address) };
         // SAFETY: It was reserved for this arena, and nothing of it is handed out.
-        unsafe { kernel::unmap(address, (end - start) * SLICE_BYTES) };
+        unsafe { kernel::unmap(self.start_of(start), (end - start) * SLICE_BYTES) };
     }
 }

@@ -205,7 +205,7 @@ impl Held<'_> {
             self.shared.note_owing(owes);
         }
         self.shared.live_bytes.set(self.live_bytes());
-        self.shared.dirty_bytes.set(self.dirty_bytes());
+        self.shared.dirty_bytes.set(self.dirty_bytes);
     }
 
     /// Sizes the step at the release for `slices` slices that this thread freed in several calls: other threads may have

@@ -17,7 +17,6 @@
 use super::usage::USAGE;
 use super::{Ranges, now_ms, stripes};
 use crate::memory::arena;
-use crate::memory::list::List;
 use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::sync::this_holder;
 use crate::settings;
@@ -306,30 +305,6 @@ impl Ranges {
         }
     }
 
-    /// Enters a free run into the dirty lists, if it is dirty; `list` is the one for its length.
-    #[inline]
-    pub(super) fn insert_dirty(&mut self, run: &'static Slice, list: usize) {
-        let dirty = run.dirty.get() as usize;
-        if dirty > 0 {
-            self.dirty_lists[list].push_first(run);
-            self.dirty_occupied.insert(list);
-            self.dirty_bytes += dirty;
-        }
-    }
-
-    /// Removes a free run from the dirty lists, if it is in one; `list` is the one for its length.
-    #[inline]
-    pub(super) fn remove_dirty(&mut self, run: &'static Slice, list: usize) {
-        let dirty = run.dirty.get() as usize;
-        if dirty > 0 {
-            self.dirty_lists[list].remove(run);
-            if self.dirty_lists[list].is_empty() {
-                self.dirty_occupied.remove(list);
-            }
-            self.dirty_bytes -= dirty;
-        }
-    }
-
     /// Whether an option has all free memory stay for now, and free arenas.
     #[inline(never)]
     pub(super) extern "C" fn keeps_all(&self) -> bool {
@@ -392,7 +367,7 @@ impl Ranges {
         if surplus == 0 {
             return None;
         }
-        let run = self.dirty_lists[self.dirty_occupied.last()?].first()?;
+        let run = self.dirty.longest()?;
         let (count, dirty) = (run.count.get() as usize, run.dirty.get() as usize);
         let kept = dirty.saturating_sub(surplus) & !(SLICE_BYTES - 1);
         let part = self.huge_page_part(run.address() + kept);
@@ -435,8 +410,7 @@ impl Ranges {
     /// Sends runs away that count as clean but may be dirty; returns their number.
     pub(super) fn send_uncertain_away(&mut self, away: &mut [Option<&'static Slice>]) -> usize {
         // Those that were put back are the first ones, and would be visited again and again.
-        let runs = self.lists.iter().flat_map(List::iter_back);
-        let uncertain = runs.filter(|run| run.dirty.get() == 0 && !run.zero.get());
+        let uncertain = self.clean.iter().filter(|run| !run.zero.get());
         let count = away.iter_mut().zip(uncertain).map(|(place, run)| *place = Some(run)).count();
         for run in away.iter().flatten() {
             self.remove(run);

@@ -13,7 +13,7 @@ use super::held::{Held, SharedRanges};
 use super::take::CLAIMED;
 use super::{Parked, Ranges, now_ms};
 use crate::memory::arena;
-use crate::memory::slice::Slice;
+use crate::memory::slice::{SLICE_BYTES, Slice};
 use crate::platform::sync::{AtomicU32, AtomicUsize, Guard, Ordering, Visit};
 use crate::settings;
 
@@ -300,11 +300,11 @@ pub(crate) fn read() -> Sums {
         let ranges = stripe.lock_waiting();
         let (blocks, bytes) = ranges.large();
         sums.live_bytes += ranges.live_bytes();
-        sums.dirty_bytes += ranges.dirty_bytes();
-        sums.metadata_bytes += ranges.metadata_bytes();
+        sums.dirty_bytes += ranges.dirty_bytes;
+        sums.metadata_bytes += ranges.metadata_slices * SLICE_BYTES;
         sums.large_blocks += blocks;
         sums.large_bytes += bytes;
-        sums.large_made += ranges.large_made();
+        sums.large_made += ranges.large_made;
     }
     // No arena found here is unmapped while this is held.
     let _growth = arena::hold_growth();
@@ -447,7 +447,7 @@ impl Held<'_> {
         if let Some(mut other) = self.idle_one() {
             other.publish();
             // The bytes that others got since they last looked may be all that this one need not keep.
-            if other.others.dirty < other.dirty_bytes() {
+            if other.others.dirty < other.dirty_bytes {
                 other.others = others(other.shared);
             }
             other.come_to_rest();
@@ -458,7 +458,7 @@ impl Held<'_> {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.stripes_publish")]
     pub(super) fn publish(&mut self) {
-        let now = Bytes { live: self.live_bytes(), dirty: self.dirty_bytes() };
+        let now = Bytes { live: self.live_bytes(), dirty: self.dirty_bytes };
         let before = mem::replace(&mut self.published, now);
         let others = |sum: &AtomicUsize, before: usize, now: usize| {
             // ORDERING: Relaxed: a sum of what was so a moment ago.

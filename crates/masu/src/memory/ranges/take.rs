@@ -8,7 +8,7 @@ use super::growing::is_large;
 use super::held::Held;
 use super::probes::{self, Use};
 use super::usage::{self, USAGE};
-use super::{Filling, LOOKS, Run, list_of, stripes};
+use super::{Filling, LOOKS, Run, stripes};
 use crate::memory::arena::{self, Arena};
 use crate::memory::slice::{Kind, SLICE_BYTES, Slice};
 use crate::platform::sync::{AtomicUsize, Guard, Ordering};
@@ -26,6 +26,17 @@ enum Arenas {
     ThatAre,
     /// A new one, if no other can.
     New,
+}
+
+/// A request for a run.
+#[derive(Clone, Copy)]
+struct Wanted {
+    slices: usize,
+    /// The same with those that may have to lie beside the run, so that it is aligned.
+    padded: usize,
+    align: usize,
+    kind: Kind,
+    filling: Filling,
 }
 
 /// Properties of a step of growth.
@@ -86,18 +97,20 @@ impl Held<'_> {
     ) -> Option<Run> {
         let padding = (align / SLICE_BYTES).saturating_sub(1);
         let padded = slices.checked_add(padding)?;
-        let filling = filling.with_padding(slices, padding);
+        let spread = Filling { is_spread: true, ..Filling::UNKNOWN };
+        let filling = if padding > slices { spread } else { filling };
+        let wanted = Wanted { slices, padded, align, kind, filling };
         // The slices beside an aligned block stay free.
         let claimed = self.claim(slices)?;
-        if filling.is_copied() {
+        if filling.is_copied {
             self.merge_for_growth();
         }
         let ready = self.take_ready(padded, kind);
         let run = if ready.is_none() && stripes::count() > 1 {
-            self.take_among_many(padded, filling, slices, align, kind)
+            self.take_among_many(wanted)
         } else {
-            let run = ready.or_else(|| self.extend(padded, filling, kind, Arenas::New));
-            run.map(|run| self.hand_out(run, padded, slices, align, kind))
+            let run = ready.or_else(|| self.extend(wanted, Arenas::New));
+            run.map(|run| self.hand_out(run, wanted))
         };
         self.drop_claim(claimed);
         run
@@ -108,28 +121,21 @@ impl Held<'_> {
     #[cold]
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.take_among_many")]
-    fn take_among_many(
-        &mut self,
-        padded: usize,
-        filling: Filling,
-        slices: usize,
-        align: usize,
-        kind: Kind,
-    ) -> Option<Run> {
-        let idle = (0..LOOKS).find_map(|_| self.take_from_idle(padded, slices, align, kind));
+    fn take_among_many(&mut self, wanted: Wanted) -> Option<Run> {
+        let idle = (0..LOOKS).find_map(|_| self.take_from_idle(wanted));
         if idle.is_some() {
             return idle;
         }
-        if let Some(run) = self.extend(padded, filling, kind, Arenas::New) {
-            return Some(self.hand_out_slow(run, padded, slices, align, kind));
+        if let Some(run) = self.extend(wanted, Arenas::New) {
+            return Some(self.hand_out_slow(run, wanted));
         }
         // Each one is waited for: its free memory may save this request.
         let (this, settles) = (self.shared, self.settles);
         self.guard.unlocked(|| {
             stripes::all().iter().filter(|other| *other != this).find_map(|other| {
                 let mut other = other.hold_slow(settles);
-                let run = other.extend(padded, filling, kind, Arenas::ThatAre)?;
-                Some(other.hand_out_slow(run, padded, slices, align, kind))
+                let run = other.extend(wanted, Arenas::ThatAre)?;
+                Some(other.hand_out_slow(run, wanted))
             })
         })
     }
@@ -137,72 +143,48 @@ impl Held<'_> {
     /// Hands out a run of the next other stripe, if that is idle.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.take_from_idle")]
-    fn take_from_idle(
-        &mut self,
-        padded: usize,
-        slices: usize,
-        align: usize,
-        kind: Kind,
-    ) -> Option<Run> {
+    fn take_from_idle(&mut self, wanted: Wanted) -> Option<Run> {
         let mut other = self.idle_one()?;
-        let run = other.take_ready(padded, kind)?;
-        let run = other.hand_out_slow(run, padded, slices, align, kind);
+        let run = other.take_ready(wanted.padded, wanted.kind)?;
+        let run = other.hand_out_slow(run, wanted);
         other.stays_idle();
         Some(run)
     }
 
     /// Hands out the aligned part of a run.
     #[inline(always)]
-    fn hand_out(
-        &mut self,
-        run: Run,
-        padded: usize,
-        slices: usize,
-        align: usize,
-        kind: Kind,
-    ) -> Run {
+    fn hand_out(&mut self, run: Run, wanted: Wanted) -> Run {
+        let Wanted { slices, padded, align, .. } = wanted;
         let is_aligned = padded == slices;
         let run = if is_aligned { run } else { self.cut_to_align(run, padded, slices, align) };
-        self.note_allocated(run, slices, kind);
+        self.note_allocated(run, slices, wanted.kind);
         run
     }
 
     /// [`Held::hand_out`], not inlined, for the rare paths.
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.take_hand_out_slow")]
-    fn hand_out_slow(
-        &mut self,
-        run: Run,
-        padded: usize,
-        slices: usize,
-        align: usize,
-        kind: Kind,
-    ) -> Run {
-        self.hand_out(run, padded, slices, align, kind)
+    fn hand_out_slow(&mut self, run: Run, wanted: Wanted) -> Run {
+        self.hand_out(run, wanted)
     }
 
-    /// A run of exactly `slices` from a growing arena, or from a new one, if none is ready.
+    /// A run with what may lie beside it from a growing arena, or from a new one, if none is ready.
     #[cold]
     #[inline(never)]
-    fn extend(
-        &mut self,
-        slices: usize,
-        filling: Filling,
-        kind: Kind,
-        arenas: Arenas,
-    ) -> Option<Run> {
+    fn extend(&mut self, wanted: Wanted, arenas: Arenas) -> Option<Run> {
+        let Wanted { padded: slices, kind, filling, .. } = wanted;
         let live_bytes = self.live_bytes_of_all();
         let (_lock, use_so_far) =
             self.guard.unlocked(|| (arena::hold_growth(), USAGE.live_use(live_bytes)));
         let large = is_large(kind);
-        let filled = !large || filling.is_copied();
+        let filled = !large || filling.is_copied;
         // The first touch of a block would make the free memory beside it resident.
-        let spread = filling.is_spread();
+        let spread = filling.is_spread;
         // Pages are filled from the front, and large blocks say nothing of them where those have another arena.
         let is_dense = !large && self.is_apart();
         let huge = !spread
             && (is_dense || !USAGE.is_sparse())
-            && is_worth_huge_pages(live_bytes + filling.bytes(), filled);
+            && is_worth_huge_pages(live_bytes + filling.bytes, filled);
         let fills = large
             && !huge
             && !spread
@@ -231,7 +213,7 @@ impl Held<'_> {
             return self.take_left(slices, kind);
         }
         let new = self.guard.unlocked(|| {
-            let arena = Arena::reserve(slices, filling.is_copied())?;
+            let arena = Arena::reserve(slices, filling.is_copied)?;
             let from = arena.committed_end();
             match arena.commit(arena.front_end(slices)?, huge, !spread) {
                 Some(committed) => {
@@ -265,7 +247,8 @@ impl Held<'_> {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.refused.take_left")]
     fn take_left(&mut self, slices: usize, kind: Kind) -> Option<Run> {
-        let run = self.lists[list_of(slices)].iter().find(|run| run.count.get() as usize >= slices);
+        let lists = [&self.dirty, &self.clean];
+        let run = lists.into_iter().find_map(|lists| lists.fitting_among_many(slices));
         if let Some(run) = run {
             return Some(self.split(run, slices));
         }
@@ -323,7 +306,7 @@ impl Held<'_> {
     #[inline(never)]
     #[unsafe(link_section = ".text.masu_cold.purge.take_fills")]
     fn fills(&self, slices: usize, live_bytes: usize, filling: Filling) -> bool {
-        let zeroed = (filling.bytes() == 0).then(|| USAGE.filled_bytes());
+        let zeroed = (filling.bytes == 0).then(|| USAGE.filled_bytes());
         !USAGE.is_sparse() && arena::fills_huge_pages(slices * SLICE_BYTES, live_bytes, zeroed)
     }
 
@@ -440,7 +423,7 @@ impl Held<'_> {
             return None;
         };
         let settles = self.settles;
-        if others.dirty > 0 && self.dirty_bytes() + others.dirty > room {
+        if others.dirty > 0 && self.dirty_bytes + others.dirty > room {
             let this = self.shared;
             self.guard.unlocked(|| {
                 let others = stripes::all().iter().filter(|other| *other != this);

@@ -11,16 +11,6 @@ use std::boxed::Box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::vec::Vec;
 
-#[test]
-fn list_of_is_monotonic() {
-    let mut last = 0;
-    for count in 1..1 << 20 {
-        let list = list_of(count);
-        assert!(list >= last && list < LISTS);
-        last = list;
-    }
-}
-
 /// Calls `check` with new ranges.
 pub(super) fn with_ranges(check: impl FnOnce(&mut Held<'_>)) {
     let ranges: &'static SharedRanges = Box::leak(Box::new(SharedRanges::new()));
@@ -66,9 +56,9 @@ fn the_longest_dirty_runs_are_purged_first_and_no_more_than_needed() {
         ranges.insert(short, 8, 8 * SLICE_BYTES, false);
         assert!(ranges.purge_down_to(8 * SLICE_BYTES));
         assert_eq!((long.dirty.get(), short.dirty.get() as usize), (0, 8 * SLICE_BYTES));
-        assert_eq!(ranges.dirty_bytes(), 8 * SLICE_BYTES);
+        assert_eq!(ranges.dirty_bytes, 8 * SLICE_BYTES);
         assert!(ranges.purge_down_to(0));
-        assert_eq!(ranges.dirty_bytes(), 0);
+        assert_eq!(ranges.dirty_bytes, 0);
         assert!(!ranges.purge_down_to(0), "nothing is left");
     });
 }
@@ -149,7 +139,7 @@ fn a_long_run_is_purged_from_its_end_no_further_than_necessary() {
         }
         ranges.insert(run, 40, 40 * SLICE_BYTES, false);
         assert!(ranges.purge_down_to(10 * SLICE_BYTES + 1));
-        assert_eq!(ranges.dirty_bytes(), 10 * SLICE_BYTES);
+        assert_eq!(ranges.dirty_bytes, 10 * SLICE_BYTES);
         for slice in 0..40 {
             // SAFETY: As above.
             let left = unsafe { word(slice).read_volatile() };
@@ -157,7 +147,7 @@ fn a_long_run_is_purged_from_its_end_no_further_than_necessary() {
         }
         let again = ranges.allocate(4, 1, Kind::Large).expect("memory");
         assert!(!again.zero && again.first.address() == run.address());
-        assert_eq!(ranges.dirty_bytes(), 6 * SLICE_BYTES);
+        assert_eq!(ranges.dirty_bytes, 6 * SLICE_BYTES);
     });
 }
 
@@ -170,7 +160,7 @@ fn resident_runs_are_taken_before_others_that_fit_better() {
         assert_eq!(run_of(ranges, 4).address(), dirty.address());
         assert_eq!(run_of(ranges, 6).count.get(), 6, "from the front: neither is as long");
         assert_eq!(run_of(ranges, 5).count.get(), 5, "the rest of the dirty one");
-        assert_eq!(ranges.dirty_bytes(), 0);
+        assert_eq!(ranges.dirty_bytes, 0);
         assert_eq!(run_of(ranges, 4).address(), clean.address());
     });
 }
@@ -182,7 +172,7 @@ fn the_parts_beside_an_aligned_block_are_no_more_dirty_than_its_run_was() {
             let [run, _] = [64, 1].map(|slices| run_of(ranges, slices));
             ranges.insert(run, 64, dirty * SLICE_BYTES, false);
             ranges.allocate(1, 32 * SLICE_BYTES, Kind::Large).expect("memory");
-            let left = ranges.dirty_bytes() / SLICE_BYTES;
+            let left = ranges.dirty_bytes / SLICE_BYTES;
             assert!(left == dirty || left == dirty - 1, "{left} of {dirty} slices");
             ranges.trim(0);
         }
@@ -207,24 +197,24 @@ pub(super) fn rise_and_fall(ranges: &mut Held<'_>, mib: usize) {
 fn memory_that_goes_up_and_down_is_retained_and_a_single_peak_is_not() {
     with_ranges(|ranges| {
         rise_and_fall(ranges, 24);
-        assert_eq!(ranges.dirty_bytes(), 24 << 20, "it has its grace");
+        assert_eq!(ranges.dirty_bytes, 24 << 20, "it has its grace");
         pass_much_time(ranges);
-        assert!(ranges.dirty_bytes() <= 4 << 20, "{}", ranges.dirty_bytes());
+        assert!(ranges.dirty_bytes <= 4 << 20, "{}", ranges.dirty_bytes);
         for _ in 0..8 {
             rise_and_fall(ranges, 24);
             pass_much_time(ranges);
         }
-        assert_eq!(ranges.dirty_bytes(), 24 << 20);
+        assert_eq!(ranges.dirty_bytes, 24 << 20);
         // Many short-lived runs do not reset it.
         for _ in 0..2 * FADES_EVERY {
             rise_and_fall(ranges, 1);
         }
-        assert_eq!(ranges.dirty_bytes(), 24 << 20);
+        assert_eq!(ranges.dirty_bytes, 24 << 20);
         for _ in 0..2048 * FADES_EVERY {
             rise_and_fall(ranges, 1);
         }
         pass_much_time(ranges);
-        assert!(ranges.dirty_bytes() <= 5 << 20, "{}", ranges.dirty_bytes());
+        assert!(ranges.dirty_bytes <= 5 << 20, "{}", ranges.dirty_bytes);
     });
 }
 
@@ -294,13 +284,13 @@ fn a_clock_that_was_read_before_another_threads_ends_nothing() {
 #[test]
 fn memory_that_nothing_wants_back_goes_as_time_passes_although_no_run_is_taken() {
     with_a_past(|ranges| {
-        let kept = ranges.dirty_bytes();
+        let kept = ranges.dirty_bytes;
         assert!(kept > 90 << 20, "{kept}");
         let mut pass = |ms| {
             let now = ranges.faded_at + ms;
             ranges.fade(now, FADES_WITHIN_MS);
             pass_much_time(ranges);
-            ranges.dirty_bytes()
+            ranges.dirty_bytes
         };
         assert_eq!(pass(FADES_WITHIN_MS - 1), kept);
         let half = pass(8 * FADES_WITHIN_MS);
@@ -319,13 +309,13 @@ fn a_block_that_grows_in_place_bounds_free_memory_as_a_new_one_does() {
             pass_much_time(ranges);
             rise_and_fall(ranges, 100);
         }
-        assert!(ranges.dirty_bytes() > 90 << 20, "it is expected back");
+        assert!(ranges.dirty_bytes > 90 << 20, "it is expected back");
         // Behind the last one nothing was handed out.
         assert!(ranges.grow(last, 1, 1600));
         while ranges.owes() {
             ranges.end_call();
         }
-        let resident = ranges.live_bytes() + ranges.dirty_bytes();
+        let resident = ranges.live_bytes() + ranges.dirty_bytes;
         assert!(resident < 160 << 20, "{resident}");
     });
 }
@@ -334,7 +324,7 @@ fn a_block_that_grows_in_place_bounds_free_memory_as_a_new_one_does() {
 fn no_more_has_a_grace_than_its_bound() {
     with_ranges(|ranges| {
         rise_and_fall(ranges, 100);
-        let dirty = ranges.dirty_bytes();
+        let dirty = ranges.dirty_bytes;
         assert!((60 << 20..=68 << 20).contains(&dirty), "{dirty}");
     });
 }
@@ -357,7 +347,7 @@ fn purged_memory_counts_as_clean_when_its_run_is_freed() {
         let [run, _] = [4, 1].map(|slices| run_of(ranges, slices));
         // SAFETY: The run was handed out just now, and nobody uses it.
         unsafe { ranges.free(run, 4, SLICE_BYTES) };
-        assert_eq!(ranges.dirty_bytes(), SLICE_BYTES);
+        assert_eq!(ranges.dirty_bytes, SLICE_BYTES);
     });
 }
 
@@ -447,16 +437,16 @@ fn a_debt_is_purged_in_bounded_calls() {
         ranges.end_call();
         ranges.insert(run, 500, 500 * SLICE_BYTES, false);
         ranges.owe_down_to(4 * MIB);
-        while ranges.dirty_bytes() > 4 * MIB {
-            let (before, dirty) = (kernel::advised_here(), ranges.dirty_bytes());
+        while ranges.dirty_bytes > 4 * MIB {
+            let (before, dirty) = (kernel::advised_here(), ranges.dirty_bytes);
             ranges.end_call();
             let now = kernel::advised_here();
             // The end of a run is purged, whatever is counted of it.
             assert_eq!(now.0 - before.0, 1);
             // Another test may just now have tried whether many ranges take one call.
-            assert!([BATCH_BYTES, STEP_BYTES].contains(&(dirty - ranges.dirty_bytes())));
+            assert!([BATCH_BYTES, STEP_BYTES].contains(&(dirty - ranges.dirty_bytes)));
         }
-        assert_eq!(ranges.dirty_bytes(), 4 * MIB);
+        assert_eq!(ranges.dirty_bytes, 4 * MIB);
         assert!(!ranges.owes());
         // A call that frees much purges as much.
         let run = run_of(ranges, 400);
@@ -464,7 +454,7 @@ fn a_debt_is_purged_in_bounded_calls() {
         ranges.expect_nothing_back();
         give_back(ranges, run, 400);
         pass_much_time(ranges);
-        assert!(ranges.dirty_bytes() <= 4 * MIB && !ranges.owes());
+        assert!(ranges.dirty_bytes <= 4 * MIB && !ranges.owes());
     });
 }
 
@@ -474,7 +464,7 @@ fn a_run_that_is_away_is_not_taken_or_merged() {
         let [before, run, behind, _] = [2, 4, 2, 1].map(|slices| run_of(ranges, slices));
         ranges.insert(run, 4, 4 * SLICE_BYTES, false);
         let away = ranges.send_away(0, usize::MAX).expect("it is dirty");
-        assert_eq!((away.address(), ranges.dirty_bytes()), (run.address(), 0));
+        assert_eq!((away.address(), ranges.dirty_bytes), (run.address(), 0));
         ranges.insert(before, 2, 0, true);
         ranges.insert(behind, 2, 0, true);
         assert_eq!([before, behind].map(|run| run.count.get()), [2, 2]);
@@ -522,24 +512,6 @@ fn an_interrupted_thread_puts_its_own_runs_back() {
     assert_eq!(run_of(&mut held, 4).address(), address);
 }
 
-#[test]
-fn occupied_lists_are_found_from_anywhere_and_from_the_end() {
-    let lists = [0, 1, 63, 64, 100, LISTS - 1];
-    let mut occupied = Occupied::new();
-    assert_eq!((occupied.first_from(0), occupied.last()), (None, None));
-    for list in lists {
-        occupied.insert(list);
-        assert_eq!(occupied.last(), Some(list));
-    }
-    for from in 0..=LISTS {
-        let first = lists.into_iter().find(|list| *list >= from);
-        assert_eq!(occupied.first_from(from), first, "from {from}");
-    }
-    occupied.remove(LISTS - 1);
-    occupied.remove(100);
-    assert_eq!((occupied.first_from(65), occupied.last()), (None, Some(64)));
-}
-
 fn give_back_all(ranges: &mut Held<'_>, runs: &[(&'static Slice, usize)]) {
     runs.iter().for_each(|(run, slices)| give_back(ranges, run, *slices));
 }
@@ -553,7 +525,7 @@ fn a_request_takes_a_freed_run_of_its_length_before_neighbors_are_merged() {
         assert_eq!(again, [b, c, a].map(Slice::address), "those freed last first");
         give_back_all(ranges, &[(a, 2), (b, 4), (c, 2)]);
         assert_eq!(run_of(ranges, 8).address(), a.address(), "all of them together");
-        assert_eq!(ranges.dirty_bytes(), 0);
+        assert_eq!(ranges.dirty_bytes, 0);
     });
 }
 
@@ -565,7 +537,7 @@ fn a_block_grows_into_runs_that_are_not_merged() {
         give_back(ranges, b, 2);
         assert!(ranges.grow(block, 1, 5), "over the border of both");
         assert!(!ranges.grow(block, 5, 7) && ranges.grow(block, 5, 6), "up to a live one");
-        assert_eq!(ranges.dirty_bytes(), 0);
+        assert_eq!(ranges.dirty_bytes, 0);
     });
 }
 
@@ -576,11 +548,11 @@ fn a_bounded_number_of_runs_is_not_merged_and_a_purge_finds_them() {
         let runs: Vec<_> = (0..UNMERGED_MAX + MORE).map(|_| run_of(ranges, 1)).collect();
         run_of(ranges, 1);
         runs.iter().for_each(|run| give_back(ranges, run, 1));
-        assert_eq!((runs[0].kind.get(), runs[0].count.get() as usize), (Kind::Free, MORE));
-        assert_eq!((ranges.unmerged.count, runs[MORE].kind.get()), (UNMERGED_MAX, Kind::Unmerged));
-        assert_eq!(ranges.dirty_bytes(), runs.len() * SLICE_BYTES);
+        assert_eq!((runs[0].kind.get(), runs[0].count.get() as usize), (Kind::Free, UNMERGED_MAX));
+        assert_eq!((ranges.unmerged.count, runs[UNMERGED_MAX].kind.get()), (MORE, Kind::Unmerged));
+        assert_eq!(ranges.dirty_bytes, runs.len() * SLICE_BYTES);
         ranges.trim(0);
-        assert_eq!((ranges.dirty_bytes(), ranges.unmerged.count), (0, 0));
+        assert_eq!((ranges.dirty_bytes, ranges.unmerged.count), (0, 0));
         assert_eq!(runs[0].count.get() as usize, runs.len(), "one run again");
     });
 }

@@ -7,9 +7,9 @@
 //! when a block grows; then what is freed next merges at once. The hard idea: neighbors see only that an unmerged run is not
 //! free, so they do not join it. In all counts its bytes are those of a free run.
 
-use super::{EXACT_LISTS, Ranges, fitting};
+use super::Ranges;
+use super::lists::Lists;
 use crate::memory::arena;
-use crate::memory::list::List;
 use crate::memory::slice::{Kind, Slice};
 
 /// The most unmerged runs, all of which one call may have to merge.
@@ -17,24 +17,19 @@ pub(super) const UNMERGED_MAX: usize = 1024;
 /// Runs freed after a block grew that are merged at once.
 const MERGED_AT_ONCE: u32 = 64;
 
-/// The unmerged runs. All are dirty, and shorter than [`EXACT_LISTS`].
+/// Longer runs are merged at once.
+const SLICES_MAX: usize = 64;
+
+/// The unmerged runs, all of them dirty.
 pub(super) struct Unmerged {
     pub(super) count: usize,
     /// Large blocks' runs to be merged at once, before others wait again.
     at_once: u32,
-    /// The oldest first.
-    by_age: List,
-    /// The newest first.
-    by_length: [List<true>; EXACT_LISTS],
+    pub(super) runs: Lists,
 }
 
 impl Unmerged {
-    pub(super) const NONE: Unmerged = Unmerged {
-        count: 0,
-        at_once: 0,
-        by_age: List::new(),
-        by_length: [const { List::new() }; EXACT_LISTS],
-    };
+    pub(super) const NONE: Unmerged = Unmerged { count: 0, at_once: 0, runs: Lists::new() };
 }
 
 impl Ranges {
@@ -47,7 +42,7 @@ impl Ranges {
     ) -> &'static Slice {
         let is_large = matches!(run.kind.get(), Kind::Large | Kind::Parked);
         // Where addresses are limited, the free end of an arena goes back at once.
-        if !is_large || count >= EXACT_LISTS || dirty == 0 || arena::are_limited() {
+        if !is_large || count >= SLICES_MAX || dirty == 0 || arena::are_limited() {
             return self.insert(run, count, dirty, false);
         }
         if self.unmerged.at_once > 0 {
@@ -55,35 +50,26 @@ impl Ranges {
             return self.insert(run, count, dirty, false);
         }
         if self.unmerged.count == UNMERGED_MAX {
-            self.merge_oldest();
+            self.merge_all();
         }
         mark_free(run, count, dirty, false, Kind::Unmerged);
         self.unmerged.count += 1;
-        self.unmerged.by_age.push_last(run);
-        self.unmerged.by_length[count % EXACT_LISTS].push_first(run);
+        self.unmerged.runs.insert(run);
         self.dirty_bytes += dirty;
         run
-    }
-
-    /// Removes an unmerged run from its lists.
-    pub(super) fn remove_unmerged(&mut self, run: &'static Slice) {
-        self.unmerged.count -= 1;
-        self.unmerged.by_age.remove(run);
-        self.unmerged.by_length[run.count.get() as usize % EXACT_LISTS].remove(run);
-        self.dirty_bytes -= run.dirty.get() as usize;
     }
 
     /// A dirty run of at least `slices` slices.
     pub(super) fn fitting_dirty(&mut self, slices: usize, kind: Kind) -> Option<&'static Slice> {
         if self.unmerged.count > 0 && kind == Kind::Large {
-            let newest = self.unmerged.by_length.get(slices).and_then(List::first);
+            let newest = self.unmerged.runs.exact(slices);
             if newest.is_some() {
                 return newest;
             }
             self.merge_all();
         }
         loop {
-            let run = fitting(&self.dirty_lists, &self.dirty_occupied, slices);
+            let run = self.dirty.fitting(slices);
             if run.is_some() || self.unmerged.count == 0 {
                 return run;
             }
@@ -100,19 +86,13 @@ impl Ranges {
 
     #[inline(never)]
     pub(super) fn merge_all(&mut self) {
-        while self.unmerged.count > 0 {
-            self.merge_oldest();
-        }
-    }
-
-    #[inline(never)]
-    fn merge_oldest(&mut self) {
-        let Some(run) = self.unmerged.by_age.first() else { return };
-        self.remove(run);
-        let run = self.insert(run, run.count.get() as usize, run.dirty.get() as usize, false);
-        // As `free` does with a run that it merges at once.
-        if !self.keeps_all() {
-            self.release_whole(run);
+        while let Some(run) = self.unmerged.runs.longest() {
+            self.remove(run);
+            let run = self.insert(run, run.count.get() as usize, run.dirty.get() as usize, false);
+            // As `free` does with a run that it merges at once.
+            if !self.keeps_all() {
+                self.release_whole(run);
+            }
         }
     }
 }

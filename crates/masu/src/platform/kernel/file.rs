@@ -8,6 +8,7 @@ use core::ffi::CStr;
 
 use super::arch::{self, number};
 pub(crate) use super::process_number as process;
+use super::shared::call;
 use super::{Errno, check, file_size_limit, no_lock_is_held, page_size};
 
 const AT_FDCWD: usize = (-100_isize).cast_unsigned();
@@ -64,8 +65,7 @@ impl File {
     /// The errors of `read(2)`.
     pub(crate) fn read(&self, bytes: &mut [u8]) -> Result<usize, Errno> {
         let place = bytes.as_mut_ptr().expose_provenance();
-        // SAFETY: The kernel writes at most so many bytes there.
-        check(unsafe { arch::call6(number::READ, self.descriptor, place, bytes.len(), 0, 0, 0) })
+        call(number::READ, [self.descriptor, place, bytes.len()])
     }
 
     /// Writes all of `bytes`.
@@ -83,10 +83,7 @@ impl File {
         self.room.set(room);
         while !bytes.is_empty() {
             let place = bytes.as_ptr().expose_provenance();
-            // SAFETY: The kernel only reads these bytes.
-            let result =
-                unsafe { arch::call6(number::WRITE, self.descriptor, place, bytes.len(), 0, 0, 0) };
-            match check(result) {
+            match call(number::WRITE, [self.descriptor, place, bytes.len()]) {
                 Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
                 Err(EINTR) if interruptions < INTERRUPTIONS_MAX => interruptions += 1,
                 Err(error) => return Err(error),
@@ -98,8 +95,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // SAFETY: The descriptor was opened here and is not used again.
-        let _ = unsafe { arch::call6(number::CLOSE, self.descriptor, 0, 0, 0, 0, 0) };
+        let _ = call(number::CLOSE, [self.descriptor, 0, 0]);
     }
 }
 
@@ -116,9 +112,7 @@ pub(crate) fn resident(address: usize, most: usize) -> Option<usize> {
     /// Present, or swapped out.
     const USED: u64 = 0b11 << 62;
     let path = c"/proc/self/pagemap".as_ptr().expose_provenance();
-    // SAFETY: The kernel only reads the path, which is a string.
-    let opened = unsafe { arch::call6(number::OPENAT, AT_FDCWD, path, O_CLOEXEC, 0, 0, 0) };
-    let map = check(opened).ok()?;
+    let map = call(number::OPENAT, [AT_FDCWD, path, O_CLOEXEC]).ok()?;
     let (mut resident, mut looked_at) = (0, 0);
     let mut numbers = [0_u64; 64];
     let (place, bytes) = (numbers.as_mut_ptr().expose_provenance(), size_of_val(&numbers));
@@ -133,25 +127,20 @@ pub(crate) fn resident(address: usize, most: usize) -> Option<usize> {
         resident += numbers.iter().filter(|number| **number & USED != 0).take(most).count();
         looked_at += numbers.len();
     }
-    // SAFETY: The descriptor was opened here and is not used again.
-    let _ = unsafe { arch::call6(number::CLOSE, map, 0, 0, 0, 0, 0) };
+    let _ = call(number::CLOSE, [map, 0, 0]);
     (looked_at > 0).then_some(resident)
 }
 
 /// Whether the path exists.
 pub(crate) fn exists(path: &CStr) -> bool {
     debug_assert!(no_lock_is_held(), "this may take long");
-    let path = path.as_ptr().expose_provenance();
-    // SAFETY: The kernel only reads the path, which is a string.
-    check(unsafe { arch::call6(number::FACCESSAT, AT_FDCWD, path, 0, 0, 0, 0) }).is_ok()
+    call(number::FACCESSAT, [AT_FDCWD, path.as_ptr().expose_provenance(), 0]).is_ok()
 }
 
 /// Removes a file.
 pub(crate) fn remove(path: &CStr) {
     debug_assert!(no_lock_is_held(), "this may take long");
-    let path = path.as_ptr().expose_provenance();
-    // SAFETY: The kernel only reads the path, which is a string.
-    let _ = unsafe { arch::call6(number::UNLINKAT, AT_FDCWD, path, 0, 0, 0, 0) };
+    let _ = call(number::UNLINKAT, [AT_FDCWD, path.as_ptr().expose_provenance(), 0]);
 }
 
 /// Writes the current folder's path and a zero byte into `bytes`; returns the path's length in bytes.
@@ -161,7 +150,5 @@ pub(crate) fn remove(path: &CStr) {
 /// The errors of `getcwd(2)`: `ERANGE` where there is too little room.
 pub(crate) fn current_folder(bytes: &mut [u8]) -> Result<usize, Errno> {
     let place = bytes.as_mut_ptr().expose_provenance();
-    // SAFETY: The kernel writes at most so many bytes there.
-    let result = unsafe { arch::call6(number::GETCWD, place, bytes.len(), 0, 0, 0, 0) };
-    check(result).map(|length| length.saturating_sub(1))
+    call(number::GETCWD, [place, bytes.len(), 0]).map(|length| length.saturating_sub(1))
 }

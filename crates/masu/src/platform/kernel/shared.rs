@@ -78,9 +78,9 @@ impl SharedFile {
 
 /// A system call that touches only memory that its arguments lead to, which is valid.
 #[inline(never)]
-fn call(number: usize, [a, b, c]: [usize; 3]) -> Result<usize, Errno> {
-    // SAFETY: The calls of this file read a name, write into the caller's buffer, or change a file in memory that only
-    // this module knows.
+pub(super) fn call(number: usize, [a, b, c]: [usize; 3]) -> Result<usize, Errno> {
+    // SAFETY: The calls of files read a name or bytes, write into the caller's buffer, or change a file that only its
+    // module knows.
     check(unsafe { arch::call6(number, a, b, c, 0, 0, 0) })
 }
 

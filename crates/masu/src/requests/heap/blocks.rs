@@ -72,7 +72,7 @@ pub(crate) unsafe fn free(block: NonNull<u8>) {
     } else {
         FOREIGN
     };
-    if let Some(cached) = HeapCache::of_number(slice.belongs().number.get())
+    if let Some(cached) = HeapCache::of_number(slice.belongs.number.get())
         && cached.push_code(code, block.as_ptr())
     {
         return;
@@ -158,7 +158,7 @@ unsafe fn move_to(
 /// The owner of the heap that a slice belongs to; null where it belongs to none.
 fn owner_in(slice: &Slice) -> *const Owner {
     match slice.kind.get() {
-        Kind::HeapPage | Kind::HeapMixed | Kind::HeapLarge => slice.belongs().owner.get().cast(),
+        Kind::HeapPage | Kind::HeapMixed | Kind::HeapLarge => slice.belongs.owner.get().cast(),
         _ => ptr::null(),
     }
 }

@@ -66,7 +66,7 @@ struct Block(&'static Slice);
 
 impl Block {
     fn size(self) -> usize {
-        self.0.belongs().number.get()
+        self.0.belongs.number.get()
     }
 
     /// Slices between the guards.
@@ -91,7 +91,7 @@ impl Block {
 
     /// Writes the size, and the canary behind it.
     fn set_size(self, size: usize) {
-        self.0.belongs().number.set(size);
+        self.0.belongs.number.set(size);
         // SAFETY: The block is open that far.
         unsafe { canary::write(self.0.start().as_ptr(), size, opened(size)) };
     }

@@ -116,7 +116,7 @@ fn place(message: &mut Line, pointer: usize) {
 /// Describes an address in an arena, in this slice.
 fn in_arena(message: &mut Line, pointer: usize, slice: &'static Slice) {
     if let Some((first, is_live)) = large_around(slice) {
-        let size = first.belongs().number.get();
+        let size = first.belongs.number.get();
         let offset = pointer.wrapping_sub(first.address());
         if offset < size {
             message.text("lies ").count(offset).text(" into a ");

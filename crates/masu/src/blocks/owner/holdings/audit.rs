@@ -26,12 +26,12 @@ impl Holdings {
                 full += usize::from(free == 0);
                 partial += usize::from(free > 0);
                 occupied |= u128::from(free > 0) << class.page_index();
-                assert!(first.belongs().number.get() == owner.number(), "of an earlier heap");
+                assert!(first.belongs.number.get() == owner.number(), "of an earlier heap");
             }
             Kind::HeapLarge if owner.owns(first) => {
                 found.large_blocks += 1;
                 found.large_bytes += first.count.get() as usize * SLICE_BYTES;
-                assert!(first.belongs().number.get() == owner.number(), "of an earlier heap");
+                assert!(first.belongs.number.get() == owner.number(), "of an earlier heap");
             }
             _ => {}
         });

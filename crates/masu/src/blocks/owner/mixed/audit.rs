@@ -14,7 +14,7 @@ impl Mixed {
             assert!(self.used == 0 && self.partial == 0 && self.parts.iter().all(|own| *own == 0));
             return counts;
         };
-        assert!(owner.owns(slice) && slice.belongs().number.get() == owner.number());
+        assert!(owner.owns(slice) && slice.belongs.number.get() == owner.number());
         counts.page_bytes = SLICE_BYTES;
         for part in 0..PARTS {
             let owners = self.parts.iter().filter(|own| **own >> part & 1 != 0).count();

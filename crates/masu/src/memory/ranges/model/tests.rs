@@ -268,17 +268,11 @@ impl Model<'_> {
         assert_eq!(large_blocks, ranges.large_blocks);
         assert_eq!(sums.dirty_bytes, ranges.dirty_bytes);
         assert_eq!(sums.unmerged, ranges.unmerged.count);
-        let (free, dirty) = (0..LISTS).fold((0, 0), |(free, dirty), list| {
-            let has_length = |run: &'static Slice| list_of(run.count.get() as usize) == list;
-            assert!(ranges.lists[list].iter().all(has_length));
-            assert!(ranges.dirty_lists[list].iter().all(has_length));
-            let of_list = ranges.lists[list].iter().count();
-            let of_dirty = ranges.dirty_lists[list].iter().count();
-            assert_eq!(ranges.occupied.first_from(list) == Some(list), of_list > 0);
-            assert_eq!(ranges.dirty_occupied.first_from(list) == Some(list), of_dirty > 0);
-            (free + of_list, dirty + of_dirty)
-        });
-        assert_eq!((sums.free, sums.dirty), (free, dirty));
+        for lists in [&ranges.dirty, &ranges.clean, &ranges.unmerged.runs] {
+            lists.check();
+        }
+        let [dirty, clean] = [&ranges.dirty, &ranges.clean].map(|lists| lists.iter().count());
+        assert_eq!((sums.free, sums.dirty), (dirty + clean, dirty));
         assert!(ranges.away.is_empty());
     }
 

@@ -11,7 +11,6 @@ use std::vec::Vec;
 
 use super::*;
 use crate::memory::arena::GROWTH;
-use crate::memory::class::SLICE_BYTES;
 use crate::memory::ranges::kept::{FADES_WITHIN_MS, VISITS_EVERY};
 use crate::memory::slice::Kind;
 use crate::platform::alone::{self, run_alone};
@@ -350,7 +349,7 @@ fn a_debt_does_not_wait_behind_a_busy_stripe() {
     while stripe(5).dirty_bytes.get() > 0 {
         // The first one owes again.
         let mut busy = stripe(0).lock_in_others();
-        if busy.dirty_bytes() == 0 {
+        if busy.dirty_bytes == 0 {
             let run = busy.allocate(8 * MIB_SLICES, 1, Kind::Page).expect("memory").first;
             // SAFETY: Handed out just now.
             unsafe { busy.free(run, 8 * MIB_SLICES, 8 * MIB) };
@@ -478,19 +477,19 @@ fn memory_unused_for_a_whole_period_is_purged_at_its_end() {
     ranges.pass_time(1_000);
     give_back(&mut ranges, runs[0]);
     ranges.pass_time(1_000 + DELAY);
-    assert_eq!(ranges.dirty_bytes(), 64 * SLICE_BYTES, "it was freed in this period");
+    assert_eq!(ranges.dirty_bytes, 64 * SLICE_BYTES, "it was freed in this period");
     let again = large_of(&mut ranges, 60);
     give_back(&mut ranges, again);
     ranges.pass_time(1_000 + 2 * DELAY - 1);
-    assert_eq!(ranges.dirty_bytes(), 64 * SLICE_BYTES, "the period is not over");
+    assert_eq!(ranges.dirty_bytes, 64 * SLICE_BYTES, "the period is not over");
     ranges.pass_time(1_000 + 2 * DELAY);
     ranges.end_call();
-    assert_eq!(ranges.dirty_bytes(), 60 * SLICE_BYTES, "the other 60 were wanted");
+    assert_eq!(ranges.dirty_bytes, 60 * SLICE_BYTES, "the other 60 were wanted");
     ranges.pass_time(1_000 + 3 * DELAY);
     while ranges.owes() {
         ranges.end_call();
     }
-    assert_eq!(ranges.dirty_bytes(), 0);
+    assert_eq!(ranges.dirty_bytes, 0);
 }
 
 #[test]
