@@ -5,7 +5,7 @@
 use core::arch::naked_asm;
 use core::ffi::c_void;
 
-use super::STRING_FROM;
+use super::{STRING_FROM, STRING_FROM_WIDE, WIDE_FROM, width};
 
 /// `memcpy` and `memmove`: copies `length` bytes, which may overlap, and returns `to`.
 ///
@@ -21,6 +21,7 @@ pub(super) unsafe extern "C" fn copy(
     naked_asm!(
         ".cfi_startproc",
         known_as!("memcpy" "memmove"),
+        "19:",
         "mov rax, rdi",
         "cmp rdx, 16",
         "jb 20f",
@@ -104,7 +105,10 @@ pub(super) unsafe extern "C" fn copy(
         "cmp rcx, rdx",
         // `to` lies within the source: copy from the end.
         "jb 50f",
+        "cmp rdx, {wide_from}",
+        "jae 70f",
         // From the start: the first 16 bytes unaligned, then by 16 where `to` is aligned.
+        "44:",
         "mov r9, rdi",
         "and r9, -16",
         "add r9, 16",
@@ -185,7 +189,72 @@ pub(super) unsafe extern "C" fn copy(
         "shr rcx, 3",
         "rep movsq",
         "jmp 43b",
+        // As at 40, by 32 and with the last 128 bytes, if the CPU is known to have AVX2.
+        "70:",
+        "cmp byte ptr [rip + {width}], {narrow}",
+        "je 44b",
+        "jb 79f",
+        "vmovups ymm8, [rsi]",
+        "vmovups ymm4, [rsi + rdx - 128]",
+        "vmovups ymm5, [rsi + rdx - 96]",
+        "vmovups ymm6, [rsi + rdx - 64]",
+        "vmovups ymm7, [rsi + rdx - 32]",
+        "lea r8, [rdi + rdx - 128]",
+        "mov r9, rdi",
+        "and r9, -32",
+        "add r9, 32",
+        "sub r9, rdi",
+        "add rsi, r9",
+        "add r9, rdi",
+        "cmp rdx, {string_from_wide}",
+        "jae 74f",
+        ".p2align 5",
+        "72:",
+        "vmovups ymm0, [rsi]",
+        "vmovups ymm1, [rsi + 32]",
+        "vmovups ymm2, [rsi + 64]",
+        "vmovups ymm3, [rsi + 96]",
+        "vmovaps [r9], ymm0",
+        "vmovaps [r9 + 32], ymm1",
+        "vmovaps [r9 + 64], ymm2",
+        "vmovaps [r9 + 96], ymm3",
+        "sub rsi, -128",
+        "sub r9, -128",
+        "cmp r9, r8",
+        "jb 72b",
+        "73:",
+        "vmovups [r8], ymm4",
+        "vmovups [r8 + 32], ymm5",
+        "vmovups [r8 + 64], ymm6",
+        "vmovups [r8 + 96], ymm7",
+        "vmovups [rax], ymm8",
+        "vzeroupper",
+        "ret",
+        // As at 60.
+        "74:",
+        "lea r10d, [rcx - 1]",
+        "and r10d, 0xfff",
+        "cmp r10d, 63",
+        "jb 72b",
+        "neg rcx",
+        "cmp rcx, rdx",
+        "jb 72b",
+        "mov rdi, r9",
+        "lea rcx, [r8 + 128]",
+        "sub rcx, rdi",
+        "shr rcx, 3",
+        "rep movsq",
+        "jmp 73b",
+        // Not known yet: find out, then start over.
+        "79:",
+        find_width!(),
+        "jmp 19b",
         ".cfi_endproc",
+        wide_from = const WIDE_FROM,
         string_from = const STRING_FROM,
+        string_from_wide = const STRING_FROM_WIDE,
+        width = sym width::WIDTH,
+        narrow = const width::NARROW,
+        find = sym width::find,
     )
 }

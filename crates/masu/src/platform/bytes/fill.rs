@@ -5,7 +5,7 @@
 use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 
-use super::STRING_FROM;
+use super::{STRING_FROM, STRING_FROM_WIDE, WIDE_FROM, width};
 
 /// `memset`: fills `length` bytes with the lowest 8 bits of `byte` and returns `to`.
 ///
@@ -17,6 +17,7 @@ pub(super) unsafe extern "C" fn fill(to: *mut c_void, byte: c_int, length: usize
     naked_asm!(
         ".cfi_startproc",
         known_as!("memset"),
+        "19:",
         "mov rax, rdi",
         "movzx ecx, sil",
         "mov r8, 0x0101010101010101",
@@ -64,6 +65,9 @@ pub(super) unsafe extern "C" fn fill(to: *mut c_void, byte: c_int, length: usize
         "ret",
         // More than 128: the first 16 bytes unaligned, then by 16 aligned, the last 64 unaligned.
         "40:",
+        "cmp rdx, {wide_from}",
+        "jae 70f",
+        "41:",
         "movups [rdi], xmm0",
         "lea r8, [rdi + rdx - 64]",
         "and rdi, -16",
@@ -94,7 +98,53 @@ pub(super) unsafe extern "C" fn fill(to: *mut c_void, byte: c_int, length: usize
         "rep stosq",
         "mov rax, r9",
         "jmp 43b",
+        // As at 40, by 32 and with the last 128 bytes, if the CPU is known to have AVX2.
+        "70:",
+        "cmp byte ptr [rip + {width}], {narrow}",
+        "je 41b",
+        "jb 79f",
+        "vinsertf128 ymm0, ymm0, xmm0, 1",
+        "vmovups [rdi], ymm0",
+        "lea r8, [rdi + rdx - 128]",
+        "and rdi, -32",
+        "add rdi, 32",
+        "cmp rdx, {string_from_wide}",
+        "jae 74f",
+        ".p2align 5",
+        "72:",
+        "vmovaps [rdi], ymm0",
+        "vmovaps [rdi + 32], ymm0",
+        "vmovaps [rdi + 64], ymm0",
+        "vmovaps [rdi + 96], ymm0",
+        "sub rdi, -128",
+        "cmp rdi, r8",
+        "jb 72b",
+        "73:",
+        "vmovups [r8], ymm0",
+        "vmovups [r8 + 32], ymm0",
+        "vmovups [r8 + 64], ymm0",
+        "vmovups [r8 + 96], ymm0",
+        "vzeroupper",
+        "ret",
+        "74:",
+        "mov r9, rax",
+        "mov rax, rcx",
+        "lea rcx, [r8 + 128]",
+        "sub rcx, rdi",
+        "shr rcx, 3",
+        "rep stosq",
+        "mov rax, r9",
+        "jmp 73b",
+        // Not known yet: find out, then start over.
+        "79:",
+        find_width!(),
+        "jmp 19b",
         ".cfi_endproc",
+        wide_from = const WIDE_FROM,
         string_from = const STRING_FROM,
+        string_from_wide = const STRING_FROM_WIDE,
+        width = sym width::WIDTH,
+        narrow = const width::NARROW,
+        find = sym width::find,
     )
 }

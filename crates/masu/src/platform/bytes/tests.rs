@@ -4,15 +4,27 @@ extern crate std;
 
 use core::ffi::c_void;
 use core::ptr;
+use std::sync::{Mutex, PoisonError};
 use std::vec::Vec;
 
-use super::{STRING_FROM, compare, copy, fill};
+use super::{STRING_FROM, STRING_FROM_WIDE, WIDE_FROM, compare, copy, fill, width};
+use crate::platform::sync::Ordering;
 
 /// Lengths around every step, and into the loops and string instructions.
 fn lengths() -> impl Iterator<Item = usize> {
     let around = |length: usize| length - 1..=length + 1;
-    let steps = [1024, STRING_FROM, 3 * STRING_FROM];
+    let steps = [WIDE_FROM, 1024, STRING_FROM, STRING_FROM_WIDE, 3 * STRING_FROM];
     (0..=400).chain(steps.into_iter().flat_map(around))
+}
+
+/// Runs a test with vectors of 16 bytes, then with the widest. Tests take turns because the width is shared.
+fn at_each_width(test: impl Fn()) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    width::WIDTH.store(width::NARROW, Ordering::Relaxed);
+    test();
+    width::WIDTH.store(0, Ordering::Relaxed);
+    test();
 }
 
 fn numbered(length: usize) -> Vec<u8> {
@@ -63,52 +75,58 @@ impl Drop for Fenced {
 
 #[test]
 fn copies_like_a_slice_at_any_address() {
-    for length in lengths() {
-        let from = numbered(length + 16);
-        for (here, there) in (0..16).map(|at| (at, (at * 7 + 3) % 16)) {
-            let mut to = std::vec![255_u8; length + 32];
-            let start = to[there..].as_mut_ptr();
-            // SAFETY: Both have as many bytes there.
-            let answer = unsafe { copy(start.cast(), from[here..].as_ptr().cast(), length) };
-            assert_eq!(answer, start.cast::<c_void>());
-            assert_eq!(to[there..][..length], from[here..][..length], "{length} bytes");
-            assert!(to[..there].iter().chain(&to[there + length..]).all(|byte| *byte == 255));
+    at_each_width(|| {
+        for length in lengths() {
+            let from = numbered(length + 16);
+            for (here, there) in (0..16).map(|at| (at, (at * 7 + 3) % 16)) {
+                let mut to = std::vec![255_u8; length + 32];
+                let start = to[there..].as_mut_ptr();
+                // SAFETY: Both have as many bytes there.
+                let answer = unsafe { copy(start.cast(), from[here..].as_ptr().cast(), length) };
+                assert_eq!(answer, start.cast::<c_void>());
+                assert_eq!(to[there..][..length], from[here..][..length], "{length} bytes");
+                assert!(to[..there].iter().chain(&to[there + length..]).all(|byte| *byte == 255));
+            }
         }
-    }
+    });
 }
 
 #[test]
 fn moves_overlapping_memory_in_either_direction() {
-    for length in lengths() {
-        for distance in [0, 1, 7, 8, 15, 16, 17, 31, 63, 64, 65, 127, 200, length / 2, length] {
-            for (from, to) in [(3, 3 + distance), (3 + distance, 3)] {
-                let mut bytes = numbered(length + distance + 8);
-                let mut expected = bytes.clone();
-                expected.copy_within(from..from + length, to);
-                let start = bytes.as_mut_ptr();
-                // SAFETY: Both lie within `bytes`.
-                unsafe {
-                    copy(start.wrapping_add(to).cast(), start.wrapping_add(from).cast(), length)
-                };
-                assert!(bytes == expected, "{length} bytes from {from} to {to}");
+    at_each_width(|| {
+        for length in lengths() {
+            for distance in [0, 1, 7, 8, 15, 16, 17, 31, 63, 64, 65, 127, 200, length / 2, length] {
+                for (from, to) in [(3, 3 + distance), (3 + distance, 3)] {
+                    let mut bytes = numbered(length + distance + 8);
+                    let mut expected = bytes.clone();
+                    expected.copy_within(from..from + length, to);
+                    let start = bytes.as_mut_ptr();
+                    // SAFETY: Both lie within `bytes`.
+                    unsafe {
+                        copy(start.wrapping_add(to).cast(), start.wrapping_add(from).cast(), length)
+                    };
+                    assert!(bytes == expected, "{length} bytes from {from} to {to}");
+                }
             }
         }
-    }
+    });
 }
 
 #[test]
 fn fills_with_the_lowest_byte_of_the_value() {
-    for length in lengths() {
-        for at in 0..16 {
-            let mut to = std::vec![1_u8; length + 32];
-            let start = to[at..].as_mut_ptr();
-            // SAFETY: There are as many bytes there.
-            let answer = unsafe { fill(start.cast(), -0x7fff_ff3c, length) };
-            assert_eq!(answer, start.cast::<c_void>());
-            assert!(to[at..][..length].iter().all(|byte| *byte == 0xc4), "{length} bytes");
-            assert!(to[..at].iter().chain(&to[at + length..]).all(|byte| *byte == 1));
+    at_each_width(|| {
+        for length in lengths() {
+            for at in 0..16 {
+                let mut to = std::vec![1_u8; length + 32];
+                let start = to[at..].as_mut_ptr();
+                // SAFETY: There are as many bytes there.
+                let answer = unsafe { fill(start.cast(), -0x7fff_ff3c, length) };
+                assert_eq!(answer, start.cast::<c_void>());
+                assert!(to[at..][..length].iter().all(|byte| *byte == 0xc4), "{length} bytes");
+                assert!(to[..at].iter().chain(&to[at + length..]).all(|byte| *byte == 1));
+            }
         }
-    }
+    });
 }
 
 #[test]
@@ -142,25 +160,27 @@ fn compares_by_the_first_different_byte() {
 
 #[test]
 fn writes_nothing_before_or_after() {
-    let [one, other] = [Fenced::new(), Fenced::new()];
-    for length in lengths() {
-        for start in one.edges(length) {
-            for end in other.edges(length) {
-                // SAFETY: All bytes lie in the pages; a touch beyond an edge ends the test.
-                unsafe {
-                    fill(start.cast(), 0x11, length);
-                    copy(end.cast(), start.cast(), length);
-                    assert_eq!(compare(start.cast(), end.cast(), length), 0);
-                    if length > 0 {
-                        *end.wrapping_add(length - 1) = 0x12;
-                        assert!(compare(start.cast(), end.cast(), length) < 0);
-                        *end = 0x10;
-                        assert!(compare(start.cast(), end.cast(), length) > 0);
+    at_each_width(|| {
+        let [one, other] = [Fenced::new(), Fenced::new()];
+        for length in lengths() {
+            for start in one.edges(length) {
+                for end in other.edges(length) {
+                    // SAFETY: All bytes lie in the pages; a touch beyond an edge ends the test.
+                    unsafe {
+                        fill(start.cast(), 0x11, length);
+                        copy(end.cast(), start.cast(), length);
+                        assert_eq!(compare(start.cast(), end.cast(), length), 0);
+                        if length > 0 {
+                            *end.wrapping_add(length - 1) = 0x12;
+                            assert!(compare(start.cast(), end.cast(), length) < 0);
+                            *end = 0x10;
+                            assert!(compare(start.cast(), end.cast(), length) > 0);
+                        }
                     }
                 }
             }
         }
-    }
+    });
 }
 
 #[cfg(target_env = "musl")]
