@@ -96,7 +96,7 @@ const COLD: [&str; 46] = [
 
 /// The same for code that runs where there are several threads, or a thread ends, and where blocks or runs of slices
 /// return to their pages and ranges: most small programs do neither.
-const LATER: [&str; 37] = [
+const LATER: [&str; 36] = [
     "4masu7threads5cache4idle",
     "4masu7threads5cache6remote",
     "4masu7threads6thread3end",
@@ -124,7 +124,6 @@ const LATER: [&str; 37] = [
     "4masu7threads5cache5depth*16take_from_others",
     "4masu7threads5cache5depth5epoch*13flush_surplus",
     "4masu8requests5front11usable_size",
-    "4masu8requests5front15free_code_first",
     "4masu8requests5large",
     "4masu8platform6kernel5unmap",
     "4masu8platform6kernel9cpu_count",

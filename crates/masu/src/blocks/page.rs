@@ -20,7 +20,7 @@ use crate::memory::class::{Class, FOREIGN, HEAP, LARGE, MIN_ALIGN, SAMPLED};
 use crate::memory::map;
 #[cfg(not(feature = "secure"))]
 use crate::memory::ranges::{SharedRanges, stripes};
-use crate::memory::slice::{Kind, Links, PIECE_BYTES, SLICE_BYTES, Slice};
+use crate::memory::slice::{Belongs, Kind, PIECE_BYTES, SLICE_BYTES, Slice};
 use crate::platform::bounds::Bounded;
 use crate::platform::fault::{self, Fault};
 use crate::platform::sync::{self, Cell};
@@ -32,7 +32,7 @@ const LINE_BYTES: usize = 64;
 const COLORS: usize = 15;
 
 /// Words of a bitmap that fit in a slice's own record.
-const OWN_WORDS: usize = size_of::<Links>() / size_of::<u64>();
+const OWN_WORDS: usize = size_of::<Belongs>() / size_of::<u64>();
 
 /// A page, named by its first slice. Except for creation and release, a caller of its functions holds the lock of the page's
 /// shard and class.

@@ -57,7 +57,7 @@ impl List {
         next.links.previous.set(Some(slice));
     }
 
-    /// The slice behind `slice`, which is in a list of this kind.
+    /// The slice behind `slice`, which is in a list.
     pub(crate) fn behind(slice: &'static Slice) -> Option<&'static Slice> {
         slice.links.next.get()
     }

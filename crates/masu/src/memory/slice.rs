@@ -124,7 +124,8 @@ pub(crate) struct Slice {
     /// In a page of sampled blocks, the code of their class; in a large block, whether it was sampled. Else 0.
     pub(crate) sampled: Cell<u8>,
     /// The heap of a [`Kind::HeapPage`], a [`Kind::HeapMixed`] or the first slice of a [`Kind::HeapLarge`]. Constant for
-    /// its life, so that `free` reads it without a lock. In a page of few blocks, its bitmap (`blocks/page.rs`).
+    /// its life, so that `free` reads it without a lock. In a page of few blocks, its bitmap (`blocks/page.rs`);
+    /// in the hardened build, the records of a page and the size of a large block.
     pub(crate) belongs: Belongs,
 }
 

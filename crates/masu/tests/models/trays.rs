@@ -14,7 +14,11 @@ const SIZE: usize = 8 << 10;
 
 fn take(count: usize) -> Vec<usize> {
     let class = Class::of_size(SIZE);
-    let blocks: Vec<usize> = (0..count).map(|_| transfer::refill_one(class, Shard(0))).collect();
+    let one = |_| match transfer::take_one(class) {
+        0 => Shard(0).refill_one(class),
+        block => block,
+    };
+    let blocks: Vec<usize> = (0..count).map(one).collect();
     assert!(blocks.iter().all(|block| *block != 0));
     blocks.iter().for_each(|block| atomics::writes(*block));
     blocks

@@ -1,4 +1,4 @@
-//! The intervals of live addresses, and the other data that the workers share.
+//! The intervals of live addresses, and the other data that the walkers share.
 //!
 //! Address-ordered maps, each with its own lock, divide the address space in turns of 1 MiB. The hard
 //! idea: one lock for all would serialize the threads and hide the races that the test looks for. A

@@ -67,12 +67,13 @@ fn assert_sound(walkers: usize, operations: usize, live_bytes: usize) -> Tally {
 fn random_operations_of_four_walkers_are_sound() {
     let operations = operations();
     let tally = assert_sound(4, operations, 256 << 20);
-    let Tally { allocated, resized, freed, handed_on, threads, .. } = tally;
+    let Tally { allocated, resized, freed, handed_on, refused, threads, .. } = tally;
     assert_eq!(allocated, freed, "every block is freed once");
     // A short run may have fewer.
     if operations >= 10_000 {
         assert!(allocated > operations / 4 && resized > operations / 20, "{tally:?}");
         assert!(handed_on > operations / 50 && threads > (operations / 10_000).min(100));
+        assert!(refused > 0, "{tally:?}");
     }
     let counts = masu::c::statistics();
     let (has_caches, made) = (!cfg!(feature = "secure"), counts.large_made);

@@ -1,6 +1,6 @@
 //! Random numbers that a seed repeats exactly: SplitMix64 (Steele, Lea, Flood, 2014).
 //!
-//! It relies on nothing. Each worker has its own generator, so that threads do not disturb each other's sequence.
+//! It relies on nothing. Each walker has its own generator, so that threads do not disturb each other's sequence.
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 
 /// A generator of random numbers.

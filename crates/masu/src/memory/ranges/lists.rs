@@ -8,7 +8,7 @@ use crate::memory::slice::Slice;
 
 /// Runs of each length below this have a list of their own.
 const EXACT_LISTS: usize = 16;
-/// Longer runs share four lists a doubling. An arena of 1 GiB has none that the last could not tell from others.
+/// Longer runs share four lists a doubling. No run of an arena of 1 GiB is so long that it would be in the last list with others.
 const LISTS: usize = u64::BITS as usize;
 /// Runs checked in a list of mixed lengths before the next list is taken.
 const TRIES: usize = 16;
@@ -68,7 +68,12 @@ impl Lists {
         self.lists[self.occupied.checked_ilog2()? as usize].first()
     }
 
-    /// All runs, the shortest first, and those freed first.
+    /// The same, but of such runs the one that was freed first.
+    pub(super) fn longest_unused(&self) -> Option<&'static Slice> {
+        self.lists[self.occupied.checked_ilog2()? as usize].iter_back().next()
+    }
+
+    /// All runs, from the shortest lists on; in each list those that were freed first come first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &'static Slice> {
         self.lists.iter().flat_map(List::iter_back)
     }

@@ -4,7 +4,7 @@ extern crate std;
 
 use super::held::{BATCH_BYTES, Held, STEP_BYTES};
 use super::kept::{FADES_EVERY, FADES_EVERY_MS, FADES_WITHIN_MS};
-use super::unmerged::UNMERGED_MAX;
+use super::unmerged::{MERGED_AT_ONCE, UNMERGED_MAX};
 use super::*;
 use crate::platform::kernel;
 use std::boxed::Box;
@@ -548,8 +548,10 @@ fn a_bounded_number_of_runs_is_not_merged_and_a_purge_finds_them() {
         let runs: Vec<_> = (0..UNMERGED_MAX + MORE).map(|_| run_of(ranges, 1)).collect();
         run_of(ranges, 1);
         runs.iter().for_each(|run| give_back(ranges, run, 1));
-        assert_eq!((runs[0].kind.get(), runs[0].count.get() as usize), (Kind::Free, UNMERGED_MAX));
-        assert_eq!((ranges.unmerged.count, runs[UNMERGED_MAX].kind.get()), (MORE, Kind::Unmerged));
+        let merged = MERGED_AT_ONCE as usize;
+        assert_eq!((runs[0].kind.get(), runs[0].count.get() as usize), (Kind::Free, merged));
+        assert_eq!(ranges.unmerged.count, UNMERGED_MAX - merged + MORE);
+        assert_eq!(runs[merged].kind.get(), Kind::Unmerged);
         assert_eq!(ranges.dirty_bytes, runs.len() * SLICE_BYTES);
         ranges.trim(0);
         assert_eq!((ranges.dirty_bytes, ranges.unmerged.count), (0, 0));

@@ -2,8 +2,8 @@
 //!
 //! Relies on its parent, which merges runs. A program that frees large blocks soon requests others of the same lengths. If their
 //! runs were merged at once, they would be cut elsewhere each time, and the ends of the new blocks would lie in OS pages that
-//! nothing wrote before. So such a run stays *unmerged*: a large block of its length takes the one that was freed last. All are
-//! merged before a large block takes a run of another length, before a page takes a run that is not dirty, before a purge, and
+//! nothing wrote before. So such a run stays *unmerged*: a large block of its length takes the one that was freed last, if it
+//! is not among many of other lengths. All are merged before a large block takes a run of another length, before a page takes a run that is not dirty, before a purge, and
 //! when a block grows; then what is freed next merges at once. The hard idea: neighbors see only that an unmerged run is not
 //! free, so they do not join it. In all counts its bytes are those of a free run.
 
@@ -12,12 +12,12 @@ use super::lists::Lists;
 use crate::memory::arena;
 use crate::memory::slice::{Kind, Slice};
 
-/// The most unmerged runs, all of which one call may have to merge.
+/// The most unmerged runs, all of which one request may have to merge.
 pub(super) const UNMERGED_MAX: usize = 1024;
-/// Runs freed after a block grew that are merged at once.
-const MERGED_AT_ONCE: u32 = 64;
+/// Runs freed after a block grew that are merged at once, and runs that merge where one too many waits.
+pub(super) const MERGED_AT_ONCE: u32 = 64;
 
-/// Longer runs are merged at once.
+/// Runs of so many slices or more are merged at once.
 const SLICES_MAX: usize = 64;
 
 /// The unmerged runs, all of them dirty.
@@ -50,7 +50,7 @@ impl Ranges {
             return self.insert(run, count, dirty, false);
         }
         if self.unmerged.count == UNMERGED_MAX {
-            self.merge_all();
+            self.merge(MERGED_AT_ONCE as usize);
         }
         mark_free(run, count, dirty, false, Kind::Unmerged);
         self.unmerged.count += 1;
@@ -84,9 +84,15 @@ impl Ranges {
         self.merge_all();
     }
 
-    #[inline(never)]
     pub(super) fn merge_all(&mut self) {
-        while let Some(run) = self.unmerged.runs.longest() {
+        self.merge(UNMERGED_MAX);
+    }
+
+    /// Merges up to `most` runs, the longest first, and of those the ones that were freed first.
+    #[inline(never)]
+    fn merge(&mut self, most: usize) {
+        for _ in 0..most {
+            let Some(run) = self.unmerged.runs.longest_unused() else { return };
             self.remove(run);
             let run = self.insert(run, run.count.get() as usize, run.dirty.get() as usize, false);
             // As `free` does with a run that it merges at once.

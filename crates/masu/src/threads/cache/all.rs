@@ -52,7 +52,7 @@ impl Threads {
         stripes::allow(shards);
         let shard = Shard::for_thread(self.made, shards);
         let cache = metadata::forever(ThreadCache::new(shard, self.made as u8, key))?;
-        // Not before: a cache, of several KiB, is built on the stack only once.
+        // Here and not in `new`: so the cache, of several KiB, is built on the stack only once.
         cache.own.stacks.init(shard);
         cache.update_share(0);
         let cache: &'static ThreadCache = cache;

@@ -23,7 +23,7 @@ use crate::platform::sync::Cell;
 
 /// The most that one stack may hold, as one part in this many of the budget.
 const CLASS_SHARE: usize = 16;
-/// The same for a thread that is alone and blocks that are moved one at a time: a program that replaces a few buffers of 32 to
+/// The same for a thread that is alone and blocks over 4 KiB: a program that replaces a few buffers of 32 to
 /// 64 KiB would make and give back a page for nearly each, because few blocks are a page.
 const CLASS_SHARE_SINGLE: usize = 4;
 /// The initial limit of a stack, below which it never shrinks: the smaller of both. Where the budget was set or is
@@ -58,7 +58,8 @@ pub(super) struct Depth {
     refill: Cell<u16>,
     /// The index of the planted zero, the mark; 0 for none.
     mark: Cell<u16>,
-    /// The block that the mark replaced; without a mark the block that the last refill put at the bottom.
+    /// The block that the mark replaced. Without a mark the one that the last refill put at the bottom, unless a mark came between:
+    /// then it is only compared.
     marked: Cell<usize>,
     /// Whether a pop missed since the last overflow, and the reverse.
     pub(super) missed: Cell<bool>,
@@ -102,7 +103,7 @@ impl Depth {
     }
 }
 
-/// Whether blocks of `class` pass by the transfer cache, and a stack begins with room for one. Such a class is not laned.
+/// Whether blocks of `class` pass through the transfer cache, and a stack begins with room for one. Such a class is not laned.
 #[inline(always)]
 const fn is_single(class: Class) -> bool {
     class.index() >= transfer::FIRST.index() && !class.is_laned()
@@ -128,7 +129,7 @@ pub(super) fn entry_bytes(class: Class) -> usize {
 /// Where flushed blocks go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Destination {
-    /// Blocks that are moved one at a time to the transfer cache, because other threads may want them soon.
+    /// Blocks over 4 KiB to the transfer cache, because other threads may want them soon; others to their pages.
     Transfer,
     /// To their pages.
     Pages,

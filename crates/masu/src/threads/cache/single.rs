@@ -1,7 +1,7 @@
 //! Single blocks: the slow path of `free` for classes whose blocks are sent to the transfer cache, most often one at a time.
 //!
 //! Relies on `threads/cache/depth.rs` for the policy, and on the transfer cache and shards for blocks. A stack of such a class
-//! holds a few blocks at most, so many slow calls send one block, at a cost that other classes share among a batch. The hard idea
+//! often holds a few blocks, so many slow calls send one block, at a cost that other classes share among a batch. The hard idea
 //! is to leave out what only batches need: arrays of blocks, and bounds that follow from a depth's floor, which is one block here.
 
 use core::slice;

@@ -55,8 +55,9 @@ impl Walker {
             Action::TooMuch if !context.draw.aborts_on_oom => {
                 let index = self.random.below(self.held.len().max(1));
                 let block = self.held.get(index).map(|held| &held.block);
-                let size =
-                    if self.random.below(2) == 0 { (1 << 47) + 1 } else { usize::MAX / 2 + 2 };
+                let least = if self.random.below(2) == 0 { 1 << 47 } else { usize::MAX / 2 + 1 };
+                let size = least + 1 + self.random.below(least - 1);
+                self.tally.refused += 1;
                 context.checked.request_too_much(block, size)?;
             }
             Action::TooMuch => {}

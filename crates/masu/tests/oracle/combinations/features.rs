@@ -299,7 +299,7 @@ pub(crate) fn check_classes(live: impl Iterator<Item = usize>) -> Result<(), Fin
             equal("live blocks of a class", class.live_blocks + large, live)?;
         }
     }
-    equal("live blocks of no class", 0, expected.len())
+    equal("live blocks of no class", expected.len(), 0)
 }
 
 fn equal(what: &'static str, counted: usize, expected: usize) -> Result<(), Finding> {
