@@ -8,10 +8,11 @@ use super::{ThreadCache, entries_in};
 use crate::memory::class::Class;
 use crate::platform::bounds::Bounded;
 
-/// Bytes of a stack's first refill, so that a thread that needs little takes little; each further one doubles, up to the last. Where
-/// refills are used up one after the other, they double up to half of the stack.
+/// Bytes of a stack's first refill, so that a thread that needs little takes little; each further one doubles, up to the last.
 const REFILL_BYTES_FIRST: usize = 1 << 10;
 const REFILL_BYTES_LAST: usize = 8 << 10;
+/// Where refills are used up one after the other, the last one has so many blocks at least, or half of what the stack holds.
+const REFILL_BLOCKS: usize = 8;
 
 /// The entries of the first refill.
 pub(super) fn first(class: Class) -> u16 {
@@ -58,11 +59,12 @@ impl ThreadCache {
         count
     }
 
-    /// The number of entries to fetch now; doubles for the next time, up to half of the stack.
+    /// The number of entries to fetch now; doubles for the next time.
     #[inline(always)]
     fn next_refill(&self, class: Class) -> usize {
         let depth = self.depth(class);
-        let most = refill_entries(REFILL_BYTES_LAST, class).max(depth.limit() / 2);
+        let blocks = REFILL_BLOCKS.min(depth.limit() / 2);
+        let most = refill_entries(REFILL_BYTES_LAST, class).max(blocks);
         let wanted = usize::from(depth.refill.get()).min(most).max(1);
         depth.refill.set((wanted * 2) as u16);
         wanted.min(depth.limit()).max(1)
@@ -86,9 +88,9 @@ mod tests {
             let (cache, class) = (thread::cache().expect("memory"), Class::of_size(size));
             assert!(cache.open(class));
             while cache.deepen(class) {}
-            let (last, half) =
-                (refill_entries(REFILL_BYTES_LAST, class), cache.depth(class).limit() / 2);
-            assert!(half > last, "the test would show nothing");
+            let last = refill_entries(REFILL_BYTES_LAST, class);
+            let most = REFILL_BLOCKS.min(cache.depth(class).limit() / 2);
+            assert!(most > last, "the test would show nothing");
 
             // A pop that misses, and how many blocks came.
             let miss = || {
@@ -106,7 +108,7 @@ mod tests {
                     blocks.push(cache.stack(class).pop());
                 }
             }
-            assert_eq!(fetched, half);
+            assert_eq!(fetched, most);
 
             // Another block was freed in the place of a refill's.
             assert!(cache.stack(class).push(blocks.remove(0)));
