@@ -67,9 +67,9 @@ fn holds(facts: &Facts, subject: &mut Option<Finding>, line: &str) -> bool {
         "title" => subject.as_ref().is_some_and(|one| says(&[&one.title], rest)),
         "evidence" => says(&evidence(), rest),
         "evidence-lacks" => !says(&evidence(), rest),
-        "remedy" => remedies
-            .iter()
-            .any(|one| says(&[&one.what, one.paste.as_deref().unwrap_or_default()], rest)),
+        "remedy" => remedies.iter().any(|one| {
+            says(&[&one.what, one.paste.as_deref().unwrap_or_default(), &one.cost], rest)
+        }),
         "ended-well" => facts.has_ended_well() == (rest == "yes"),
         "leak" => sentence(may_leak(facts)),
         "unseen" => sentence(waits_of_threads(facts, &findings)),
