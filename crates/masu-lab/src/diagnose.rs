@@ -58,7 +58,9 @@ use counting::note_counting;
 use facts::{CallFacts, Clock, Failure, Malloc, Memory, Others};
 use malloc_facts::late_median;
 use snapshots::{Looks, Seen};
-use thresholds::{CHURNED_THREADS, CPU_MIN_S, LOCK_WAITS, LOOKS_MIN, REFAULTS, SMALL_WRITES};
+use thresholds::{
+    CHURNED_THREADS, CPU_MIN_S, LOCK_WAITS, LONG_S, LOOKS_MIN, REFAULTS, SMALL_WRITES,
+};
 
 /// The findings about a program, and the facts that they rest on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -251,8 +253,8 @@ fn of_a_tracer(runs_again: bool) -> &'static str {
     }
 }
 
-/// The use of the machine by others during a run; this process used `own_s` to count and to look, which is no use by
-/// others.
+/// The use of the machine by others during a run. This process is none of them: the `own_s` that it took to count and to
+/// look are left out.
 fn others(run: &Run, own_s: f64, cpus: usize) -> Others {
     let whole_s = run.wall_s * cpus.max(1) as f64;
     let share = |time_s: f64| (time_s / whole_s.max(1e-9)).clamp(0.0, 1.0);
@@ -426,11 +428,13 @@ fn unseen(
     }
     unseen.extend(judge::waits_of_threads(facts, findings));
     unseen.extend(judge::may_leak(facts));
-    // A program of one thread that computes has no phases and no waits, and of one that is over at once the page says so.
+    // A program of one thread that computes has no phases and no waits. The page says of a program that it is over at
+    // once.
     let is_one = |calls: &CallFacts| calls.threads_started == 0 && calls.processes <= 1;
     let computes = findings.iter().any(|one| one.id == Id::CpuBound);
     let is_known = computes && facts.calls.as_ref().is_some_and(is_one);
-    if facts.threads.looks < LOOKS_MIN && !is_known && facts.clock.own_cpu_s() >= CPU_MIN_S {
+    let is_over_at_once = facts.clock.own_cpu_s() < CPU_MIN_S && facts.clock.wall_s < LONG_S;
+    if facts.threads.looks < LOOKS_MIN && !is_known && !is_over_at_once {
         let wall = seconds(facts.clock.wall_s);
         unseen
             .push(format!("phases and waits of threads: the looks at them in {wall} were too few"));
@@ -500,5 +504,6 @@ mod tests {
         assert!(is_said("processes 4", short, Id::CpuBound));
         assert!(is_said("processes 1", short, Id::MemoryIsFine), "it may have waited");
         assert!(!is_said("processes 4", "wall_s 0.004, user_s 0.001", Id::MemoryIsFine));
+        assert!(is_said("processes 4", "wall_s 60, user_s 0.01", Id::IoBound), "it waited");
     }
 }

@@ -13,7 +13,8 @@
 #![expect(
     missing_docs,
     clippy::missing_errors_doc,
-    reason = "names of the command's parts need no sentence, and errors say themselves what is wrong"
+    reason = "the public items are for this workspace alone: their names say what they are, and their errors, \
+              which end on a page or a terminal, say what was wrong and with which input"
 )]
 #![deny(unsafe_code)]
 

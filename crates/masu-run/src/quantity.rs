@@ -110,7 +110,7 @@ pub fn clipped(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
-    text.chars().take(most - 1).chain(['…']).collect()
+    text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -120,6 +120,7 @@ mod tests {
     #[test]
     fn a_text_that_has_no_room_says_so() {
         assert_eq!([clipped("four", 4), clipped("fünfe", 4)], ["four", "fün…"]);
+        assert_eq!([clipped("", 0), clipped("four", 0)], ["", "…"]);
     }
 
     #[test]

@@ -503,8 +503,13 @@ impl Facts {
         Some(self.asked_by_malloc_bytes()? as f64 / (touched as f64).max(1.0))
     }
 
-    /// Whether the malloc asked for much memory that was never touched, and that huge pages would hold.
+    /// Whether the malloc asked for much memory that was never touched, and that huge pages would hold. Samples of calls
+    /// do not show it, nor do the calls of a malloc that makes memory of far more than it hands out, as mimalloc does.
     pub(crate) fn is_sparse(&self) -> bool {
+        let are_counted = self.calls.as_ref().is_some_and(|calls| calls.sampled.is_none());
+        if !are_counted || !matches!(self.malloc.name.as_str(), "glibc" | "masu") {
+            return false;
+        }
         let touched = self.memory.minor_faults * self.memory.os_page_bytes;
         let untouched = self.asked_by_malloc_bytes().unwrap_or(0).saturating_sub(touched);
         self.memory.huge_bytes == 0 && untouched >= HUGE_BYTES.max(touched)

@@ -28,8 +28,12 @@ const LOADS: [(&str, Option<&str>); 13] = [
     ("sshd", None),
 ];
 
-/// The sentence that other mallocs were not tried on a process, with the command line that tries them.
-pub(super) fn untried(process: Pid, command: &[String]) -> String {
+/// The sentence that other mallocs were not tried on a process, with the command line that tries them, or with the
+/// refusal of its program.
+pub(super) fn untried(process: Pid, command: &[String], refusal: Option<&str>) -> String {
+    if let Some(refusal) = refusal {
+        return format!("whether another malloc gains: none can be preloaded, {refusal}");
+    }
     let port = ports(process).into_iter().min();
     let what = "whether another malloc or a setting would gain, and how much: a process that runs cannot be tried";
     let line = line(command, port);
@@ -161,6 +165,15 @@ mod tests {
         ] {
             assert_eq!(line(&words(command), port), expected);
         }
+    }
+
+    #[test]
+    fn a_program_that_refuses_mallocs_gets_no_line() {
+        let own = std::process::id().cast_signed();
+        let said = |refusal| untried(own, &["job".to_owned()], refusal);
+        assert!(said(None).contains("masu compare"));
+        let refused = said(Some("it is linked statically"));
+        assert!(refused.ends_with("none can be preloaded, it is linked statically"), "{refused}");
     }
 
     #[test]

@@ -148,7 +148,7 @@ pub fn diagnose_running(
         }
     }
     not_seen.push(match &restarted {
-        Ok(_) => restart::untried(process, &command),
+        Ok(program) => restart::untried(process, &command, program.refusal.as_deref()),
         Err(error) => format!("whether another malloc or a setting would gain: {error}"),
     });
     let calls = match hold {

@@ -43,6 +43,9 @@ pub(super) const GAIN_DENIED: f64 = 0.08;
 /// A run with less CPU time than this, in seconds, is over before anything can be a cause in it.
 pub(super) const CPU_MIN_S: f64 = 0.02;
 
+/// A run that took this long, in seconds, was not over too soon, however little it did.
+pub(super) const LONG_S: f64 = 1.0;
+
 /// Fewer looks than this (at least 10 ms apart) say nothing about phases and waits.
 pub(super) const LOOKS_MIN: u64 = 10;
 

@@ -437,7 +437,9 @@ fn with_trial(findings: Vec<Finding>, proof: &Proof) -> Vec<Finding> {
             lines.push(
                 "the runs are too few, or too unlike, to show a gain or to rule one out".to_owned(),
             );
-            kept.push(open(lines, left, proof.primary));
+            let names = once(left.iter().map(|one| name_of(&one.medians.label))).join(", ");
+            let whether = format!("anything is gained by {names}");
+            kept.push(open(lines, left, proof.primary, &whether));
         } else if let Some(at) = naming_none.filter(|_| !kept.iter().any(is_of_all)) {
             // No other finding has what the runs showed.
             kept[at].evidence.append(&mut evidence);
@@ -509,7 +511,7 @@ fn held_against(mut finding: Finding, proof: &Proof) -> Finding {
         && finding.share.is_some_and(|share| takes < EXPLAINS * share);
     if is_kept_up {
         evidence.push(format!(
-            "the remedies take off {} {} of its time: see whether the program calls malloc_trim",
+            "the remedies tried take off {} {} of its time: see whether the program calls malloc_trim",
             if largest.is_some() { "only" } else { "at most" },
             percent(takes)
         ));
@@ -571,7 +573,8 @@ fn fine(mut finding: Finding, proof: &Proof, tried: &[String]) -> Finding {
             "Memory is hardly its problem, as far as short runs beside others can say".to_owned();
         return finding;
     }
-    open(finding.evidence, proof.remedies.iter().collect(), proof.primary)
+    let whether = "another malloc or a setting gains";
+    open(finding.evidence, proof.remedies.iter().collect(), proof.primary, whether)
 }
 
 #[cfg(test)]

@@ -109,10 +109,15 @@ struct Book {
     mapped_bytes: u64,
     /// Mappings of another kind, by their size.
     others: HashMap<u64, u64>,
+    /// The sizes of threads' stacks that are addresses so far.
+    stacks: Vec<u64>,
 }
 
 /// The most sizes of a process's other mappings that are kept apart; all are forgotten when there are more.
 const SIZES_MAX: usize = 4096;
+
+/// The most bytes of a thread's stack that stay a guard, as glibc makes it.
+const GUARD_MOST: u64 = 64 << 10;
 
 impl Books {
     /// The effect of a request of `process`; `is_own` if the program itself made it.
@@ -138,11 +143,13 @@ impl Books {
                 changed.asked_bytes = bytes;
                 grow(&mut book.mapped_bytes, bytes);
             }
-            MemoryRequest::MapOther(bytes) => {
-                if book.others.len() == SIZES_MAX {
-                    book.others.clear();
+            MemoryRequest::MapOther(bytes) => book.map_other(bytes),
+            MemoryRequest::ReserveStack(bytes) => {
+                book.map_other(bytes);
+                if book.stacks.len() == SIZES_MAX {
+                    book.stacks.clear();
                 }
-                *book.others.entry(bytes).or_default() += 1;
+                book.stacks.push(bytes);
             }
             MemoryRequest::Unmap(bytes) => {
                 let bytes = book.unmapped(bytes);
@@ -160,8 +167,11 @@ impl Books {
             MemoryRequest::Offer => changed.offers = 1,
             MemoryRequest::Grow(bytes) => {
                 changed.grows = 1;
-                changed.asked_bytes = bytes;
-                grow(&mut book.mapped_bytes, bytes);
+                // A stack is hardly touched, and no malloc's.
+                if !book.is_stack(bytes) {
+                    changed.asked_bytes = bytes;
+                    grow(&mut book.mapped_bytes, bytes);
+                }
             }
             MemoryRequest::Other => {}
         }
@@ -194,6 +204,20 @@ impl Books {
 }
 
 impl Book {
+    fn map_other(&mut self, bytes: u64) {
+        if self.others.len() == SIZES_MAX {
+            self.others.clear();
+        }
+        *self.others.entry(bytes).or_default() += 1;
+    }
+
+    /// Whether the addresses that become memory are those of a thread's stack, which becomes memory once.
+    fn is_stack(&mut self, bytes: u64) -> bool {
+        let guarded = bytes..=bytes.saturating_add(GUARD_MOST);
+        let at = self.stacks.iter().position(|stack| guarded.contains(stack));
+        at.map(|at| self.stacks.swap_remove(at)).is_some()
+    }
+
     /// The number of bytes that go that are of mappings without a file.
     fn unmapped(&mut self, bytes: u64) -> u64 {
         if let Some(others) = self.others.get_mut(&bytes).filter(|others| **others > 0) {
@@ -213,7 +237,9 @@ impl Book {
 
 #[cfg(test)]
 mod tests {
-    use super::MemoryRequest::{Break, Grow, Map, MapOther, Offer, Other, Purge, Resize, Unmap};
+    use super::MemoryRequest::{
+        Break, Grow, Map, MapOther, Offer, Other, Purge, ReserveStack, Resize, Unmap,
+    };
     use super::*;
 
     /// The effect of these requests of a process that was seen since its program began.
@@ -274,6 +300,18 @@ mod tests {
         ]);
         assert_eq!((moves.maps, moves.unmaps, moves.returned_bytes), (1, 1, 8192));
         assert_eq!(moves.own, OwnMoves::default());
+    }
+
+    #[test]
+    fn stacks_of_threads_are_no_memory_that_a_malloc_asked_for() {
+        let stack = |size| [(ReserveStack(size + 4096), false), (Grow(size), false)];
+        let arena = [(Grow(8 << 20), false), (Grow(135_168), false)];
+        let requests = [[stack(8 << 20); 16].concat(), vec![(Map(100 << 20), false)], arena.into()];
+        let moves = noted(&requests.concat());
+        assert_eq!((moves.grows, moves.maps), (18, 1));
+        assert_eq!(moves.asked_by_malloc_bytes(), (108 << 20) + 135_168);
+        let gone = noted(&[&stack(8 << 20)[..], &[(Unmap((8 << 20) + 4096), false)]].concat());
+        assert_eq!((gone.unmaps, gone.returned_bytes), (0, 0));
     }
 
     #[test]

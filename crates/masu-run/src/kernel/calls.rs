@@ -68,6 +68,8 @@ pub(crate) enum MemoryRequest {
     Map(u64),
     /// This many bytes of addresses for something else: a file, or a thread's stack.
     MapOther(u64),
+    /// This many bytes of addresses for a thread's stack, all of which but a guard become memory next.
+    ReserveStack(u64),
     /// This many bytes of addresses are given back.
     Unmap(u64),
     /// The contents of this many bytes are given back; the bytes then read as zeros.
@@ -84,7 +86,13 @@ pub(crate) enum MemoryRequest {
 impl MemoryRequest {
     /// True for a request about memory that a program may also ask for itself.
     pub(crate) fn is_of_mappings(self) -> bool {
-        !matches!(self, MemoryRequest::Break(_) | MemoryRequest::MapOther(_) | MemoryRequest::Other)
+        !matches!(
+            self,
+            MemoryRequest::Break(_)
+                | MemoryRequest::MapOther(_)
+                | MemoryRequest::ReserveStack(_)
+                | MemoryRequest::Other
+        )
     }
 }
 
@@ -110,9 +118,13 @@ pub(crate) fn memory_request(stopped: &Stopped) -> MemoryRequest {
         Call::Brk if arguments[0] != 0 => MemoryRequest::Break(arguments[0]),
         Call::Mmap => {
             let is_memory = has(arguments[3], libc::MAP_ANONYMOUS);
-            if !is_memory || has(arguments[3], libc::MAP_STACK) {
+            let is_stack = is_memory && has(arguments[3], libc::MAP_STACK);
+            let may_write = has(arguments[2], libc::PROT_WRITE);
+            if is_stack && !may_write {
+                MemoryRequest::ReserveStack(arguments[1])
+            } else if is_stack || !is_memory {
                 MemoryRequest::MapOther(arguments[1])
-            } else if has(arguments[2], libc::PROT_WRITE) {
+            } else if may_write {
                 MemoryRequest::Map(arguments[1])
             } else {
                 // These addresses are only reserved.
@@ -281,6 +293,9 @@ mod tests {
         let file = request(Call::Mmap, [0, 4096, writable, 2, 3, 0]);
         assert_eq!(file, MemoryRequest::MapOther(4096));
         assert_eq!(request(Call::Mmap, [0, 4096, 0, anonymous, 0, 0]), MemoryRequest::Other);
+        let stack = |access| request(Call::Mmap, [0, 4096, access, anonymous | 0x2_0000, 0, 0]);
+        assert_eq!(stack(0), MemoryRequest::ReserveStack(4096));
+        assert_eq!(stack(writable), MemoryRequest::MapOther(4096));
         let grown = request(Call::Mremap, [0, 4096, 8192, 1, 0, 0]);
         assert_eq!(grown, MemoryRequest::Resize(4096, 8192));
         assert_eq!(request(Call::Munmap, [0, 8192, 0, 0, 0, 0]), MemoryRequest::Unmap(8192));

@@ -146,9 +146,10 @@ mod tests {
         assert_eq!(parse_size("0"), Some(0));
         assert_eq!(parse_size("1k"), Some(1024));
         assert_eq!(parse_size("2G"), Some(2 << 30));
-        for wrong in
-            ["", "M", "-1", "+1", "1.5M", "1MB", "99999999999999999999", "18446744073709551615K"]
-        {
+        for wrong in [
+            "", "M", "-1", "+1", "1.5M", "1MB", "64 M", "99999999999999999999",
+            "18446744073709551615K",
+        ] {
             assert_eq!(parse_size(wrong), None, "{wrong}");
         }
     }

@@ -72,6 +72,10 @@ impl Playing<'_> {
 }
 
 impl Executor for Playing<'_> {
+    fn begin_round(&mut self, rows: &[usize]) {
+        rows.iter().for_each(|row| self.note("begin", *row));
+    }
+
     fn warm_up(&mut self, index: usize, _: &Stop) -> Result<(Run, Evidence), Error> {
         self.note("warm", index);
         let variant = self.prepared.rows[index].variant.label.clone();

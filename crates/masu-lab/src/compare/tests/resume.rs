@@ -230,6 +230,24 @@ fn a_variant_that_was_left_out_is_in_the_header_and_stays_out() {
 }
 
 #[test]
+fn a_variant_that_was_left_out_from_the_middle_leaves_the_others_their_runs() {
+    let mut plan = plan(&["x"], Rounds::Fixed(2));
+    plan.cases[0].rows[1].optional = true;
+    let by_label = Mock::new(|(_, label, _)| Ok(taking(if label == "a" { 1.0 } else { 3.0 })));
+    let mock = Mock { broken: vec!["b"], ..by_label };
+    let comparison = mock.compare(&plan, &Options::default(), &Stop::never()).unwrap();
+    for kind in ["begin", "run"] {
+        let mut ran = mock.of(kind);
+        ran.sort();
+        assert_eq!(ran, ["x a", "x a", "x c", "x c"], "{kind}");
+    }
+    let case = &comparison.header.cases[0];
+    assert_eq!(case.labels(), ["a", "c"]);
+    let times = comparison.tables[0].runs.iter().map(|run| (run.variant, run.wall_s));
+    assert!(times.clone().all(|(row, wall_s)| wall_s == [1.0, 3.0][row]), "{times:?}");
+}
+
+#[test]
 fn neither_the_reference_nor_one_that_was_named_is_left_out() {
     let plan = plan(&["x"], Rounds::Fixed(2));
     for label in ["a", "b"] {

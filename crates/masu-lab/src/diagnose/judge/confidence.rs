@@ -8,6 +8,9 @@ use masu_run::quantity::percent;
 /// The beginning of the evidence that says so of the machine.
 pub(in super::super) const LESS_SURE: &str = "less sure than usual";
 
+/// The beginning of the title of a finding that others make doubtful.
+const AS_FAR_AS_SHOWN: &str = "As far as so busy a machine shows, ";
+
 /// Makes "it computes" as sure as "memory is no problem", because it also says that no malloc helps. It is not sure where a
 /// finding names another malloc or a setting.
 pub(in super::super) fn as_sure_as_memory(facts: &Facts, findings: &mut [Finding]) {
@@ -19,8 +22,28 @@ pub(in super::super) fn as_sure_as_memory(facts: &Facts, findings: &mut [Finding
         None => return,
     };
     for finding in findings.iter_mut().filter(|one| one.id == Id::CpuBound) {
-        finding.confidence = confidence.min(most(&facts.others, finding));
+        let most = most(&facts.others, finding);
+        let (before, now) = (finding.confidence, confidence.min(most));
+        finding.confidence = now;
+        let is_said = finding.evidence.iter().any(|line| line.starts_with(LESS_SURE));
+        if most < confidence && !is_said {
+            finding.evidence.push(less_sure(&facts.others));
+        }
+        if let Some(title) = finding.title.strip_prefix(AS_FAR_AS_SHOWN).filter(|_| now > before) {
+            finding.title = title.to_owned();
+            finding.title[..1].make_ascii_uppercase();
+        }
     }
+}
+
+/// The reason why a finding is less sure beside these others.
+fn less_sure(others: &Others) -> String {
+    format!(
+        "{LESS_SURE}: other programs used {} of the CPUs, and the program waited for one in {} of the time it \
+         wanted one",
+        percent(others.taken_share()),
+        percent(others.waited_share)
+    )
 }
 
 /// The most confidence of a finding that rests on time, beside these others.
@@ -48,16 +71,11 @@ pub(super) fn doubt(facts: &Facts, findings: &mut [Finding]) {
         let most = most(others, finding);
         if most < finding.confidence {
             finding.confidence = most;
-            finding.evidence.push(format!(
-                "{LESS_SURE}: other programs used {} of the CPUs, and the program waited for one in {} \
-                 of the time it wanted one",
-                percent(others.taken_share()),
-                percent(others.waited_share)
-            ));
+            finding.evidence.push(less_sure(others));
         }
         if others.starves() && finding.confidence == Confidence::Low {
             finding.title[..1].make_ascii_lowercase();
-            finding.title.insert_str(0, "As far as so busy a machine shows, ");
+            finding.title.insert_str(0, AS_FAR_AS_SHOWN);
         }
     }
 }

@@ -214,8 +214,9 @@ fn remedies(facts: &Facts, costs: &Costs) -> Vec<Remedy> {
         sizes.iter().map(each).collect::<Vec<_>>().join(between)
     };
     let setting = match facts.malloc.name.as_str() {
+        _ if facts.malloc.refusal.is_some() => None,
         // Each of these settings alone turns glibc's adaptation off and makes another storm.
-        "glibc" if facts.malloc.refusal.is_none() => {
+        "glibc" => {
             Some(format!("glibc:{}", all(|(name, size)| format!("{name}={}", written(*size)), ",")))
         }
         "masu" => Some(format!("masu:trim_threshold={}", written(kept))),

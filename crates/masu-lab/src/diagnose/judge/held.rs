@@ -97,7 +97,9 @@ fn huge_pages(facts: &Facts) -> Option<Finding> {
     )];
     // glibc asks for none as it comes, and cannot refuse those that the kernel's `always` brings.
     let name = facts.malloc.name.as_str();
-    if name.starts_with("glibc") && facts.malloc.refusal.is_none() {
+    if facts.malloc.refusal.is_some() {
+        // No variable and no preload reaches the malloc.
+    } else if name.starts_with("glibc") {
         let what = "a malloc that refuses them; does nothing where the program itself brings them";
         remedies.push(Remedy::allocator(what, "masu:huge_pages=0", "more page faults"));
     } else if ["jemalloc", "mimalloc", "masu"].iter().any(|known| name.starts_with(known)) {

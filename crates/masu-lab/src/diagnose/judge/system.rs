@@ -95,11 +95,13 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
     let any_is_often = own.iter().any(|kind| takes_much(kind) && is_often(kind));
     let mut title = "Most of its CPU time goes into system calls".to_owned();
     let listed = |each: Vec<String>| each.join(", ");
+    let mut named: Vec<&str> = Vec::new();
     let which = if is_known {
-        let named = own.into_iter().filter(takes_much);
-        let named = named.filter(|kind| is_often(kind) || !any_is_often);
-        let most: Vec<&CallKind> = named.take(NAMED).collect();
-        title = format!("{title}: {}", listed(most.iter().map(|kind| kind.name.clone()).collect()));
+        let often = own.into_iter().filter(takes_much);
+        let often = often.filter(|kind| is_often(kind) || !any_is_often);
+        let most: Vec<&CallKind> = often.take(NAMED).collect();
+        named.extend(most.iter().map(|kind| kind.name.as_str()));
+        title = format!("{title}: {}", named.join(", "));
         let scale = (kernel_s / all_s.max(1e-9)).min(1.0);
         let each = most.iter().map(|kind| {
             let each_s = scale * kind.seconds / (kind.calls as f64).max(1.0);
@@ -112,8 +114,9 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
         // Stops hide the times of cheap calls.
         let mut all: Vec<&CallKind> = kinds.iter().collect();
         all.sort_by_key(|kind| std::cmp::Reverse(kind.calls));
-        let most = all.iter().take(NAMED);
-        let each = most.map(|kind| format!("{} {}", count(kind.calls as f64), kind.name));
+        all.truncate(NAMED);
+        named.extend(all.iter().map(|kind| kind.name.as_str()));
+        let each = all.iter().map(|kind| format!("{} {}", count(kind.calls as f64), kind.name));
         format!("which calls take it is not known; it made {}", listed(each.collect()))
     };
     let confidence =
@@ -127,9 +130,21 @@ pub(super) fn calls(facts: &Facts, found: &[Finding]) -> Option<Finding> {
             seconds(clock.user_s),
             percent((faults_s / clock.own_sys_s.max(1e-9)).min(1.0))
         ));
-    Some(finding.remedied([Remedy::code(
+    // A block grows by little each time, which is the malloc's work.
+    let grows_blocks = named.contains(&"mremap");
+    let cost = if grows_blocks {
+        "a change of the program"
+    } else {
+        "a change of the program; no malloc helps"
+    };
+    let mut remedies = vec![Remedy::code(
         4,
         "ask for more at once (a larger buffer, one call for many), or for less (keep what was asked before)",
-        "a change of the program",
-    )]))
+        cost,
+    )];
+    if grows_blocks && facts.malloc.name != "masu" && facts.malloc.refusal.is_none() {
+        let what = "a malloc that grows blocks without mremap";
+        remedies.push(Remedy::allocator(what, "masu", "another malloc under the program"));
+    }
+    Some(finding.remedied(remedies))
 }

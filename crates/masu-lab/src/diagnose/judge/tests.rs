@@ -2,7 +2,7 @@
 
 use super::super::facts::{Clock, Facts, Others};
 use super::super::finding::{Confidence, Finding, Id, Kind, RemedyKind};
-use super::{judge, may_leak, waits_of_threads};
+use super::{LESS_SURE, as_sure_as_memory, judge, may_leak, waits_of_threads};
 
 pub(crate) mod reading;
 
@@ -67,9 +67,9 @@ fn holds(facts: &Facts, subject: &mut Option<Finding>, line: &str) -> bool {
         "title" => subject.as_ref().is_some_and(|one| says(&[&one.title], rest)),
         "evidence" => says(&evidence(), rest),
         "evidence-lacks" => !says(&evidence(), rest),
-        "remedy" => remedies
-            .iter()
-            .any(|one| says(&[&one.what, one.paste.as_deref().unwrap_or_default()], rest)),
+        "remedy" => remedies.iter().any(|one| {
+            says(&[&one.what, one.paste.as_deref().unwrap_or_default(), &one.cost], rest)
+        }),
         "ended-well" => facts.has_ended_well() == (rest == "yes"),
         "leak" => sentence(may_leak(facts)),
         "unseen" => sentence(waits_of_threads(facts, &findings)),
@@ -150,4 +150,30 @@ fn on_a_busy_machine_the_same_is_found_first_and_is_less_sure() {
     let alone = first(&base("storm"));
     let said = busy(&base("storm"), 0.6, 0.2).evidence.pop().unwrap();
     assert!(!alone.evidence.contains(&said) && said.contains("60 % of the CPUs"), "{said}");
+}
+
+#[test]
+fn a_trial_makes_computing_as_sure_as_the_others_on_the_machine_allow() {
+    let made = |share, waited_share, memory| {
+        let others = Others { share: Some(share), waited_share, ..Others::default() };
+        let facts = Facts { others, ..base("quiet") };
+        let mut findings = judge(&facts);
+        let first = findings.iter().find(|one| one.id == Id::CpuBound).unwrap().clone();
+        findings.retain(|one| one.id != Id::MemoryIsFine && one.id != Id::MemoryOpen);
+        findings.push(Finding::new(Id::MemoryIsFine, memory, "Memory is not its problem"));
+        as_sure_as_memory(&facts, &mut findings);
+        let now = findings.into_iter().find(|one| one.id == Id::CpuBound).unwrap();
+        let reasons = now.evidence.iter().filter(|line| line.starts_with(LESS_SURE)).count();
+        (first, now.confidence, reasons, now.title)
+    };
+    let title = judge(&base("quiet")).remove(0).title;
+    let (high, medium) = (Confidence::High, Confidence::Medium);
+    let of = |(_, confidence, reasons, title)| (confidence, reasons, title);
+    assert_eq!(of(made(0.1, 0.1, high)), (high, 0, title.clone()));
+    assert_eq!(of(made(0.6, 0.2, high)), (medium, 1, title.clone()));
+    // The machine is no reason where the runs left memory as open as that.
+    assert_eq!(of(made(0.6, 0.2, Confidence::Low)).1, 0);
+    let starved = made(0.9, 0.8, high);
+    assert!(starved.0.title.starts_with("As far as so busy"), "{starved:?}");
+    assert_eq!(of(starved), (medium, 1, title));
 }

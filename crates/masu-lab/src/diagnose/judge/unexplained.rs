@@ -4,7 +4,7 @@ use super::super::facts::{Facts, Waiting};
 use super::super::finding::{Confidence, Finding, Id, Kind, Remedy};
 use super::super::samples::Sampled;
 use super::super::thresholds::{
-    CAUSE_SHARE, COMPUTES, CPU_MIN_S, FIRST_TOUCH_SHARE, HUGE_BYTES, HUGE_PAGE, LOCK_WAITS,
+    CAUSE_SHARE, COMPUTES, CPU_MIN_S, FIRST_TOUCH_SHARE, HUGE_BYTES, HUGE_PAGE, LOCK_WAITS, LONG_S,
     LOOKS_MIN, MEMORY_IS_FINE_SHARE, REACHED_SHARE, USER_SHARE, WAITS,
 };
 use super::heap::touched_again;
@@ -15,9 +15,6 @@ use super::{has, is_of_memory};
 use masu_run::calls::{OwnMoves, Owner};
 use masu_run::prices::Service;
 use masu_run::quantity::{bytes, count, percent, seconds};
-
-/// A run that took this long, in seconds, was not over too soon, however little it did.
-const LONG_S: f64 = 1.0;
 
 /// The findings if nothing is wrong.
 pub(super) fn clear(facts: &Facts, found: &[Finding]) -> Vec<Finding> {

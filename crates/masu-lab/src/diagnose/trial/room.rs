@@ -50,8 +50,13 @@ fn has_run(one: &Proved) -> bool {
 }
 
 /// The finding if the runs of `tried` leave room for a large gain: they show neither that there is one nor that there is
-/// none.
-pub(super) fn open(evidence: Vec<String>, tried: Vec<&Proved>, primary: Measure) -> Finding {
+/// none. `whether` says what is open where none of them is likely to gain.
+pub(super) fn open(
+    evidence: Vec<String>,
+    tried: Vec<&Proved>,
+    primary: Measure,
+    whether: &str,
+) -> Finding {
     let estimate = |one: &Proved| estimate(one, primary);
     let mut likely = tried;
     likely.retain(|one| leans(one, primary));
@@ -64,10 +69,7 @@ pub(super) fn open(evidence: Vec<String>, tried: Vec<&Proved>, primary: Measure)
                 name_of(&first.medians.label)
             )
         }
-        None => {
-            "whether another malloc or a setting gains could not be shown: its runs differ too much"
-                .to_owned()
-        }
+        None => format!("whether {whether} could not be shown: its runs differ too much"),
     };
     title[..1].make_ascii_uppercase();
     let finding = Finding::new(Id::MemoryOpen, Confidence::Low, title);

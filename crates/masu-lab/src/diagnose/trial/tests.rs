@@ -395,6 +395,7 @@ fn what_cannot_help_takes_no_time() {
             "moves = break_ups {pairs}, break_downs {pairs}, asked_bytes {asked}
              memory = refaults 0
              clock = wall_s 1, user_s 1
+             malloc = name glibc
              price break_pair 1_000
              cpus 1"
         ))
@@ -413,6 +414,23 @@ fn what_cannot_help_takes_no_time() {
     assert!(!held("100M", 1 << 20, 256), "threads' stacks are not touched");
     assert!(!held("8G", 90 << 20, 25_000), "what is sparse would be held whole");
     assert_eq!(tried(&Facts::default()).len(), CANDIDATES.len(), "without counts nothing is known");
+}
+
+#[test]
+fn huge_pages_are_tried_unless_memory_is_known_to_be_sparse() {
+    let reserving = |change: &str| {
+        let facts = facts(&format!(
+            "moves = asked_bytes 1G
+             memory = peak_rss_bytes 90M, minor_faults 25_000, os_page_bytes 4K
+             clock = wall_s 1, user_s 1
+             cpus 1
+             {change}"
+        ));
+        candidates(Vec::new(), &facts).contains(&HUGE_MASU.to_owned())
+    };
+    assert!(!reserving("malloc = name glibc") && !reserving("malloc = name masu"));
+    assert!(reserving("malloc = name mimalloc"), "it reserves more than it hands out");
+    assert!(reserving("malloc = name glibc\nsampling 0.5 0.1"), "samples show no sum");
 }
 
 /// The findings that a case of `conclusions.txt` begins with: `many high 0.2`.
