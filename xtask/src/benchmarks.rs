@@ -104,7 +104,7 @@ masu beside other mallocs, losses first. Every figure comes from the newest date
 Cells are ratios to the first column: less is better. The last column is masu against the best of the others in that row,
 with the interval that holds with 99 % ([how sure that is](reading.md#how-sure-is-it)).
 
-More than two CPUs were measured once: [sixteen cores](../benches/record/2026-11-28-cores.md), with heavy losses among the gains. **Not measured**: hardware other than x86-64, weeks of running.
+More than two CPUs were measured once: [sixteen cores](../benches/record/2026-11-28-cores.md), with heavy losses among the gains. [Two to 256 threads on two CPUs](../benches/record/2026-11-29-oversubscribed.md) are a record, too. **Not measured**: hardware other than x86-64, weeks of running.
 ";
 
 pub fn run(root: &Path) -> Result<()> {
