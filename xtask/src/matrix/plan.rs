@@ -203,6 +203,7 @@ pub(super) const LEFT_OUT: &[LeftOut] = &[
     left_out("unit", "memory::ranges::model", STARTED, Place::QemuUser),
     left_out("unit", "memory::ranges::stripes::tests", STARTED, Place::QemuUser),
     left_out("unit", "platform::bounds::tests", STARTED, Place::QemuUser),
+    left_out("unit", "threads::cache::depth::refill::tests", STARTED, Place::QemuUser),
     left_out("unit", "threads::cache::depth::tests", STARTED, Place::QemuUser),
     left_out("unit", "threads::fork::tests", STARTED, Place::QemuUser),
     left_out("unit", "threads::statistics::page::tests", STARTED, Place::QemuUser),
